@@ -1,0 +1,52 @@
+# Every command a contributor needs. `make help` lists them.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+# One thread of linear algebra per test process: two processes share two cores.
+export OMP_NUM_THREADS = 1
+export OPENBLAS_NUM_THREADS = 1
+
+.DEFAULT_GOAL := help
+.PHONY: help setup lint format types unit test test-slow demo bench clean
+
+help: ## list the commands
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(STAMP) ## create .venv and install the package with its development tools
+
+$(STAMP): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@touch $@
+
+lint: $(STAMP) ## check style and formatting
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+format: $(STAMP) ## rewrite the code in house style
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+types: $(STAMP) ## check the types of src/
+	$(BIN)/mypy
+
+unit: $(STAMP) ## run the fast tests alone
+	$(BIN)/pytest -n 2 -m "not slow and not statistical"
+
+test: lint types ## lint, types and every test that is not slow
+	$(BIN)/pytest -n 2 --dist worksteal -m "not slow" --durations=10
+
+test-slow: $(STAMP) ## the long statistical tests
+	$(BIN)/pytest -n 2 -m slow --durations=10
+
+demo: $(STAMP) ## fit the embedded clinic table and draw the picture
+	$(BIN)/glfm demo
+
+bench: $(STAMP) ## held-out log-likelihood of the four tables of the paper
+	$(BIN)/python benchmarks/heldout.py
+
+clean: ## remove the environment and every cache
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache build dist
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

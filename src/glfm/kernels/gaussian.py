@@ -1,0 +1,119 @@
+"""Normal probabilities without cancellation, and truncated normals, correct in both tails."""
+
+import math
+
+import numpy as np
+
+from glfm.kernels.jit import kernel
+from glfm.kernels.random import exponential, normal, uniform
+
+__all__ = ["cdf", "interval_log_mass", "interval_log_masses", "log_cdf", "truncated_normal"]
+
+_ROOT_HALF = math.sqrt(0.5)
+_LOG_ROOT_2PI = 0.5 * math.log(2.0 * math.pi)
+
+
+@kernel
+def cdf(x):  # type: ignore[no-untyped-def]
+    """Return the standard normal distribution function."""
+    return 0.5 * math.erfc(-x * _ROOT_HALF)
+
+
+@kernel
+def log_cdf(x):  # type: ignore[no-untyped-def]
+    """Return the logarithm of the standard normal distribution function."""
+    if x > 0.0:
+        return math.log1p(-0.5 * math.erfc(x * _ROOT_HALF))
+    if x > -35.0:
+        return math.log(0.5 * math.erfc(-x * _ROOT_HALF))
+    if x == -np.inf:
+        return -np.inf
+    t = 1.0 / (x * x)
+    return -0.5 * x * x - _LOG_ROOT_2PI - math.log(-x) + math.log1p(-t * (1.0 - 3.0 * t * (1.0 - 5.0 * t * (1.0 - 7.0 * t))))
+
+
+@kernel
+def interval_log_mass(a, b):  # type: ignore[no-untyped-def]
+    """Return the log probability that a standard normal falls between `a` and `b`, with a <= b."""
+    if a + b > 0.0:  # the mirrored interval has the same mass and lies in the accurate tail
+        a, b = -b, -a
+    if not a < b:
+        return -np.inf
+    if a == -np.inf:
+        return log_cdf(b)
+    width = b - a
+    middle = 0.5 * (a + b)
+    if width * max(1.0, abs(middle)) < 1e-4:
+        curvature = (middle * middle - 1.0) * width * width / 24.0
+        return -0.5 * middle * middle - _LOG_ROOT_2PI + math.log(width) + curvature
+    if b > 0.0:
+        return math.log1p(-cdf(a) - cdf(-b))
+    upper = log_cdf(b)
+    return upper + math.log(-math.expm1(log_cdf(a) - upper))
+
+
+@kernel
+def interval_log_masses(lower, upper, mean, sd):  # type: ignore[no-untyped-def]
+    """Return `interval_log_mass` for arrays; NaN where a bound is NaN."""
+    out = np.empty(lower.size)
+    for n in range(lower.size):
+        if np.isnan(lower[n]) or np.isnan(upper[n]):
+            out[n] = np.nan
+        else:
+            out[n] = interval_log_mass((lower[n] - mean[n]) / sd, (upper[n] - mean[n]) / sd)
+    return out
+
+
+@kernel
+def _above(rng, a):  # type: ignore[no-untyped-def]
+    if a <= 0.0:
+        while True:
+            x = normal(rng)
+            if x >= a:
+                return x
+    if a < 0.4:
+        while True:
+            x = abs(normal(rng))
+            if x >= a:
+                return x
+    rate = 0.5 * (a + math.sqrt(a * a + 4.0))
+    while True:
+        x = a + exponential(rng) / rate
+        gap = x - rate
+        if 2.0 * exponential(rng) >= gap * gap:
+            return x
+
+
+@kernel
+def _between(rng, a, b):  # type: ignore[no-untyped-def]
+    """Draw from [a, b] with a + b >= 0, both finite."""
+    if a <= 0.0 and b - a > 2.2:
+        while True:
+            x = normal(rng)
+            if a <= x <= b:
+                return x
+    if a > 0.0:
+        root = math.sqrt(a * a + 4.0)
+        if b - a > 2.0 / (a + root) * math.exp(0.5 + 0.25 * (a * a - a * root)):
+            while True:
+                x = _above(rng, a)
+                if x <= b:
+                    return x
+    mode = max(a, 0.0)
+    width = b - a
+    while True:
+        x = a + width * uniform(rng)
+        if 2.0 * exponential(rng) >= (x - mode) * (x + mode):
+            return x
+
+
+@kernel
+def truncated_normal(rng, a, b):  # type: ignore[no-untyped-def]
+    """Draw from the standard normal distribution truncated to [a, b]; either end may be infinite."""
+    if a == -np.inf:
+        return normal(rng) if b == np.inf else -_above(rng, -b)
+    if b == np.inf:
+        return _above(rng, a)
+    if not a < b:
+        return a
+    return -_between(rng, -b, -a) if a + b < 0.0 else _between(rng, a, b)

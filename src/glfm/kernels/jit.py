@@ -1,0 +1,18 @@
+"""The one way in which the package compiles a function."""
+
+from collections.abc import Callable
+from typing import TypeVar, cast
+
+import numba
+
+__all__ = ["kernel"]
+
+Function = TypeVar("Function", bound=Callable[..., object])
+
+# Sums may be reordered so that they vectorise; NaN and infinity keep their meaning.
+FASTMATH = {"reassoc", "contract", "arcp", "nsz"}
+
+
+def kernel(function: Function) -> Function:
+    """Compile `function` on first use, keep the machine code on disk, release the GIL while it runs."""
+    return cast(Function, numba.njit(cache=True, nogil=True, fastmath=FASTMATH)(function))

@@ -1,0 +1,106 @@
+"""A random stream that lives in an array of four integers, so that a chain's state is only arrays.
+
+The generator is xoshiro256++ (Blackman and Vigna, 2021). Normals come from a ziggurat of 256 layers
+(Marsaglia and Tsang, 2000; Doornik, 2005), gammas from Marsaglia and Tsang's squeeze.
+"""
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from glfm.kernels.jit import kernel
+
+__all__ = ["exponential", "gamma", "integer_below", "normal", "stream", "uniform"]
+
+_U5, _U11, _U17, _U19 = np.uint64(5), np.uint64(11), np.uint64(17), np.uint64(19)
+_U23, _U41, _U45, _U255 = np.uint64(23), np.uint64(41), np.uint64(45), np.uint64(255)
+
+_TAIL = 3.6541528853610088  # where the lowest of 256 layers begins
+_AREA = 0.00492867323399
+
+
+def _layers() -> NDArray[np.float64]:
+    edges = np.zeros(257)
+    edges[0] = _AREA / math.exp(-0.5 * _TAIL**2)
+    edges[1] = _TAIL
+    for i in range(2, 256):
+        edges[i] = math.sqrt(-2.0 * math.log(_AREA / edges[i - 1] + math.exp(-0.5 * edges[i - 1] ** 2)))
+    return edges
+
+
+_EDGES = _layers()
+
+
+def stream(seed: np.random.SeedSequence) -> NDArray[np.uint64]:
+    """Return the state of a new random stream."""
+    return seed.generate_state(4, np.uint64)
+
+
+@kernel
+def _next(rng):  # type: ignore[no-untyped-def]
+    a = rng[0] + rng[3]
+    result = ((a << _U23) | (a >> _U41)) + rng[0]
+    t = rng[1] << _U17
+    rng[2] ^= rng[0]
+    rng[3] ^= rng[1]
+    rng[1] ^= rng[2]
+    rng[0] ^= rng[3]
+    rng[2] ^= t
+    rng[3] = (rng[3] << _U45) | (rng[3] >> _U19)
+    return result
+
+
+@kernel
+def uniform(rng):  # type: ignore[no-untyped-def]
+    """Draw from the open interval (0, 1)."""
+    return (float(_next(rng) >> _U11) + 0.5) * 1.1102230246251565e-16
+
+
+@kernel
+def exponential(rng):  # type: ignore[no-untyped-def]
+    """Draw from the standard exponential distribution."""
+    return -math.log(uniform(rng))
+
+
+@kernel
+def integer_below(rng, n):  # type: ignore[no-untyped-def]
+    """Draw one of 0, ..., n - 1."""
+    return min(int(uniform(rng) * n), n - 1)
+
+
+@kernel
+def normal(rng):  # type: ignore[no-untyped-def]
+    """Draw from the standard normal distribution."""
+    while True:
+        bits = _next(rng)
+        layer = int(bits & _U255)
+        u = float(bits >> _U11) * 2.220446049250313e-16 - 1.0
+        x = u * _EDGES[layer]
+        if abs(x) < _EDGES[layer + 1]:
+            return x
+        if layer == 0:
+            while True:
+                beyond = exponential(rng) / _TAIL
+                if 2.0 * exponential(rng) > beyond * beyond:
+                    return -_TAIL - beyond if u < 0.0 else _TAIL + beyond
+        outer = math.exp(-0.5 * (_EDGES[layer] * _EDGES[layer] - x * x))
+        inner = math.exp(-0.5 * (_EDGES[layer + 1] * _EDGES[layer + 1] - x * x))
+        if inner + uniform(rng) * (outer - inner) < 1.0:
+            return x
+
+
+@kernel
+def gamma(rng, shape):  # type: ignore[no-untyped-def]
+    """Draw from the gamma distribution with unit scale."""
+    boost = 1.0
+    if shape < 1.0:
+        boost = uniform(rng) ** (1.0 / shape)
+        shape += 1.0
+    d = shape - 1.0 / 3.0
+    c = 1.0 / math.sqrt(9.0 * d)
+    while True:
+        x = normal(rng)
+        v = (1.0 + c * x) ** 3
+        if v > 0.0 and math.log(uniform(rng)) < 0.5 * x * x + d - d * v + d * math.log(v):
+            return boost * d * v

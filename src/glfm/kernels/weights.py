@@ -1,0 +1,67 @@
+"""Draws of what the rows share: noise variances, weights, and the means they give to the cells."""
+
+import math
+
+import numpy as np
+
+from glfm.kernels.jit import kernel
+from glfm.kernels.random import gamma, normal
+
+__all__ = ["draw_noise_and_weights", "row_means", "sums_of_squares"]
+
+
+@kernel
+def sums_of_squares(Y, out):
+    """Compute y'y of every pseudo-column."""
+    out[:] = 0.0
+    for n in range(Y.shape[0]):
+        for s in range(Y.shape[1]):
+            out[s] += Y[n, s] * Y[n, s]
+
+
+@kernel
+def draw_noise_and_weights(
+    rng, A, L, width, n_rows, squares, weight_variance, sampled, shape, rate, variance, B
+):
+    """Draw s2 with the weights integrated out, then the weights given s2, for every pseudo-column.
+
+    L is Z'Y with Y divided by the standard deviations in `variance`, which is updated in place; B is in the
+    units of Y.
+    """
+    S = variance.size
+    P = A[:width, :width].copy()
+    for k in range(width):
+        P[k, k] += 1.0 / weight_variance
+    root = np.linalg.cholesky(P)
+    means = np.linalg.solve(P, L[:width]) if width > 0 else L[:width].copy()
+    noise = np.empty(width)
+    for s in range(S):
+        sd = math.sqrt(variance[s])
+        if sampled[s]:
+            explained = 0.0
+            for k in range(width):
+                explained += L[k, s] * means[k, s]
+            left = max(squares[s] - variance[s] * explained, 0.0)
+            variance[s] = (rate[s] + 0.5 * left) / gamma(rng, shape[s] + 0.5 * n_rows)
+        sd_new = math.sqrt(variance[s])
+        # Back substitution: a normal with covariance P^-1.
+        for i in range(width):
+            noise[i] = normal(rng)
+        for i in range(width - 1, -1, -1):
+            for j in range(i + 1, width):
+                noise[i] -= root[j, i] * noise[j]
+            noise[i] /= root[i, i]
+            B[i, s] = sd * means[i, s] + sd_new * noise[i]
+
+
+@kernel
+def row_means(Z, width, B, start, stop, out):
+    """Compute the rows `start` to `stop` of Z B."""
+    S = B.shape[1]
+    for n in range(start, stop):
+        for s in range(S):
+            out[n - start, s] = 0.0
+        for k in range(width):
+            if Z[n, k]:
+                for s in range(S):
+                    out[n - start, s] += B[k, s]

@@ -1,0 +1,176 @@
+"""What a kind of column is: everything the sampler and the predictive need to know of it, in one class.
+
+A kind is a frozen set of arguments. `learn` returns a copy in which everything that was left open is filled
+in from the observed cells. Inside the package a column is a float64 array of encoded values with NaN in the
+holes: numbers as they are, levels as their position.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import MISSING, dataclass, fields
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from glfm.column import Column, FloatArray
+from glfm.errors import SchemaError
+
+__all__ = ["KINDS", "Evidence", "Kind", "Rng", "find_kind"]
+
+Rng = NDArray[np.uint64]
+Evidence = tuple[NDArray[Any], ...]
+KINDS: dict[str, type[Kind]] = {}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kind(ABC):
+    """Base of the kinds; see CONTRIBUTING, "Adding a kind".
+
+    Parameters
+    ----------
+    noise_variance
+        A fixed variance of the pseudo-observations; None: sampled for numbers, 1 for levels.
+    noise_prior
+        Shape and scale of the inverse gamma prior of the variance, where it is sampled.
+    """
+
+    name: ClassVar[str] = ""
+    letter: ClassVar[str] = ""
+    #: Inference asks the kinds in this order; the first that claims a column has it.
+    priority: ClassVar[int] = 100
+    #: Means make sense.
+    is_number: ClassVar[bool] = False
+    #: Medians and intervals make sense.
+    is_ordered: ClassVar[bool] = False
+
+    noise_variance: float | None = None
+    noise_prior: tuple[float, float] = (2.0, 2.0)
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if cls.name:
+            KINDS[cls.name] = cls
+
+    def __post_init__(self) -> None:
+        if self.noise_variance is not None and not self.noise_variance > 0:
+            raise SchemaError(f"noise_variance must be positive, not {self.noise_variance!r}.")
+        if len(self.noise_prior) != 2 or not all(value > 0 for value in self.noise_prior):
+            raise SchemaError(f"noise_prior is a pair of positive numbers, not {self.noise_prior!r}.")
+
+    # ---- columns
+
+    @classmethod
+    def claim(cls, column: Column) -> str | None:
+        """Return the reason why `column` is of this kind, or None if it does not look like it."""
+        return None
+
+    @abstractmethod
+    def learn(self, column: Column) -> Self:
+        """Fill in what was left open from the observed cells of `column`."""
+
+    @abstractmethod
+    def encode(self, column: Column) -> FloatArray:
+        """Return the column as float64 with NaN in the holes; raise `DataError` for what is not allowed."""
+
+    @abstractmethod
+    def decode(self, x: FloatArray) -> NDArray[Any]:
+        """Return encoded values (no holes) as the user knows them: numbers or levels."""
+
+    # ---- pseudo-observations
+
+    @property
+    @abstractmethod
+    def n_free(self) -> int:
+        """How many pseudo-columns have weights."""
+
+    @property
+    def n_pseudo(self) -> int:
+        """How many pseudo-observations a cell has."""
+        return self.n_free
+
+    @property
+    def samples_noise(self) -> bool:
+        """Whether the noise variance is sampled."""
+        return self.is_number and self.noise_variance is None
+
+    @abstractmethod
+    def evidence(self, x: FloatArray) -> Evidence:
+        """Return what the sampler must know of the encoded column `x`, computed once per fit."""
+
+    def initial_theta(self) -> FloatArray:
+        """Thresholds to start from; empty for kinds that have none."""
+        return np.empty(0)
+
+    def draw_theta(
+        self, rng: Rng, evidence: Evidence, mean: FloatArray, theta: FloatArray, step: FloatArray, adapt: bool
+    ) -> None:
+        """Update the thresholds in place with the pseudo-observations integrated out."""
+
+    @abstractmethod
+    def draw_pseudo(
+        self,
+        rng: Rng,
+        evidence: Evidence,
+        mean: FloatArray,
+        variance: float,
+        theta: FloatArray,
+        y: FloatArray,
+    ) -> None:
+        """Draw the pseudo-observations `y` (rows x n_free, in place) given their means and the cells."""
+
+    # ---- distribution of a cell given one draw; location is rows x n_free
+
+    @abstractmethod
+    def log_density(
+        self, x: FloatArray, location: FloatArray, variance: float, theta: FloatArray
+    ) -> FloatArray:
+        """Log density or log probability of each encoded value; NaN in the holes."""
+
+    @abstractmethod
+    def sample(
+        self, rng: np.random.Generator, location: FloatArray, variance: float, theta: FloatArray
+    ) -> FloatArray:
+        """Draw one encoded value per row."""
+
+    # ---- JSON
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the arguments that were given or learnt, ready for JSON."""
+        data: dict[str, Any] = {"kind": self.name}
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.default is not MISSING and value == field.default:
+                continue
+            data[field.name] = self._jsonable(field.name, value)
+        return data
+
+    def _jsonable(self, name: str, value: Any) -> Any:
+        return list(value) if isinstance(value, tuple) else value
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Kind:
+        """Build the kind that `to_dict` described."""
+        arguments = dict(data)
+        kind = find_kind(arguments.pop("kind", None))
+        known = {field.name for field in fields(kind)}
+        for name in arguments:
+            if name not in known:
+                raise SchemaError(
+                    f"Kind {kind.name!r} has no argument {name!r}: use {', '.join(sorted(known))}."
+                )
+        return type(kind)(**{k: tuple(v) if isinstance(v, list) else v for k, v in arguments.items()})
+
+
+def find_kind(kind: object) -> Kind:
+    """Return the kind of a name, a toolbox letter, a class or an instance."""
+    if isinstance(kind, Kind):
+        return kind
+    if isinstance(kind, type) and issubclass(kind, Kind):
+        return kind()
+    for cls in KINDS.values():
+        if kind in (cls.name, cls.letter):
+            return cls()
+    names = ", ".join(sorted(KINDS))
+    raise SchemaError(f"Unknown kind {kind!r}: use {names} or ignore.")

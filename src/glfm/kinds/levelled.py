@@ -1,0 +1,116 @@
+"""What categorical and ordinal columns share: their values are levels, encoded by position."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from glfm.column import Column, FloatArray
+from glfm.errors import DataError, SchemaError
+from glfm.kinds.base import Evidence, Kind
+
+__all__ = ["LevelledKind"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LevelledKind(Kind):
+    """Base of the kinds whose values are levels.
+
+    Parameters
+    ----------
+    levels
+        The values that may occur (for an ordinal column in order); None: those of the column's type, or
+        those observed, sorted.
+    """
+
+    needs_order: ClassVar[bool] = False
+
+    levels: tuple[Hashable, ...] | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.levels is None:
+            return
+        object.__setattr__(self, "levels", tuple(_plain(level) for level in self.levels))
+        if len(set(self.levels)) < len(self.levels):
+            raise SchemaError(f"levels must differ from each other, not {list(self.levels)!r}.")
+
+    def learn(self, column: Column) -> Self:
+        if self.levels is not None:
+            return self
+        if column.declared_levels is not None:
+            levels: tuple[Any, ...] = column.declared_levels
+        elif column.type == "bool":
+            levels = (False, True)
+        else:
+            levels = column.distinct
+            if column.is_number and column.is_whole:
+                levels = tuple(int(level) for level in levels)
+        try:
+            learnt = replace(self, levels=tuple(levels))
+        except TypeError as error:
+            raise DataError(
+                f"Column {column.name!r} holds values that cannot be levels: turn them into text."
+            ) from error
+        if self.needs_order and column.type == "string" and len(levels) > 2:
+            raise SchemaError(
+                f"Column {column.name!r} is text, so the order of its levels is unknown: "
+                f'give it, as in glfm.Ordinal(levels=["low", "middle", "high"]).'
+            )
+        return learnt
+
+    @property
+    def n_levels(self) -> int:
+        """How many levels there are (an empty column has one)."""
+        if self.levels is None:
+            raise SchemaError(f"This {self.name} kind has not been learnt from a column yet: call learn.")
+        return max(len(self.levels), 1)
+
+    def encode(self, column: Column) -> FloatArray:
+        position = {level: float(i) for i, level in enumerate(self.levels or ())}
+        missing = column.missing
+        x = np.full(missing.size, np.nan)
+        values = column.values.tolist()
+        for n in np.flatnonzero(~missing):
+            try:
+                x[n] = position[values[n]]
+            except (KeyError, TypeError):
+                known = ", ".join(repr(level) for level in (self.levels or ())[:8])
+                more = ", ..." if len(self.levels or ()) > 8 else ""
+                raise DataError(
+                    f"Column {column.name!r} holds the level {values[n]!r}, which is not one of {known}{more}: "
+                    "mend it, make it a hole, or add it to levels."
+                ) from None
+        return x
+
+    def decode(self, x: FloatArray) -> NDArray[Any]:
+        levels = np.empty(max(len(self.levels or ()), 1), dtype=object)
+        levels[:] = self.levels or (None,)
+        return np.asarray(levels[x.astype(np.intp)])
+
+    def evidence(self, x: FloatArray) -> Evidence:
+        return (np.where(np.isnan(x), -1.0, x).astype(np.int32),)
+
+    @abstractmethod
+    def probabilities(self, location: FloatArray, variance: float, theta: FloatArray) -> FloatArray:
+        """Return the probability of every level for each row, rows x levels."""
+
+    def log_density(
+        self, x: FloatArray, location: FloatArray, variance: float, theta: FloatArray
+    ) -> FloatArray:
+        score = np.full(x.size, np.nan)
+        rows = np.flatnonzero(~np.isnan(x))
+        p = self.probabilities(location[rows], variance, theta)
+        with np.errstate(divide="ignore"):
+            score[rows] = np.log(p[np.arange(rows.size), x[rows].astype(np.intp)])
+        return score
+
+
+def _plain(level: Hashable) -> Hashable:
+    """Return numpy scalars as Python ones, so that levels compare, print and save alike."""
+    return level.item() if isinstance(level, np.generic) else level

@@ -1,0 +1,93 @@
+"""Positive columns: amounts, sizes, durations; zeros allowed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from glfm.column import Column, FloatArray
+from glfm.errors import SchemaError
+from glfm.kinds.numeric import NumericKind
+
+__all__ = ["Positive"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Positive(NumericKind):
+    """A positive number: x = f(y + u) with f onto the positive numbers.
+
+    Zeros are not values near minus infinity but a cell of their own: x = 0 if and only if y + u lies below
+    the smallest positive value that was observed.
+
+    Domain
+        x > 0, and x = 0 where zeros were observed or the mapping is "square".
+    Density
+        As for `Real`; the probability of zero is a mass, and a value between zero and the smallest
+        positive one is scored with it.
+
+    Parameters
+    ----------
+    smallest
+        The smallest positive value, which bounds the cell of the zeros; learnt; None: there are no zeros.
+    """
+
+    name: ClassVar[str] = "positive"
+    letter: ClassVar[str] = "p"
+    priority: ClassVar[int] = 40
+    default_mapping: ClassVar[str] = "softplus"
+
+    smallest: float | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.smallest is not None and not self.smallest > 0:
+            raise SchemaError(f"smallest must be positive, not {self.smallest!r}.")
+
+    @classmethod
+    def claim(cls, column: Column) -> str | None:
+        if not column.is_number or (column.observed < 0).any() or not column.observed.size:
+            return None
+        zeros = int((column.observed == 0).sum())
+        return "numbers, none negative" + (f", {zeros} of them zero" if zeros else "")
+
+    def _allowed(self, x: FloatArray) -> tuple[NDArray[np.bool_], str]:
+        return x >= 0, "negative values are not allowed"
+
+    def _learn_more(self, x: FloatArray) -> Self:
+        if self.smallest is not None or not (x == 0).any():
+            return self
+        return replace(self, smallest=float(x[x > 0].min()) if (x > 0).any() else 1.0)
+
+    def _representatives(self, x: FloatArray) -> FloatArray:
+        return x if self.smallest is None else np.where(x < self.smallest, 0.5 * self.smallest, x)
+
+    @property
+    def atom(self) -> tuple[float, float] | None:
+        if self.smallest is None and self.link.mapping.name != "square":
+            return None
+        edge = float(self.link.inverse(self.smallest or 0.0))
+        return (-np.inf, edge) if self.link.increasing else (edge, np.inf)
+
+    @property
+    def support(self) -> tuple[float, float]:
+        edge = float(self.link.inverse(0.0))
+        if self.atom is not None or not np.isfinite(edge):
+            return (-np.inf, np.inf)
+        return (edge, np.inf) if self.link.increasing else (-np.inf, edge)
+
+    def to_value(self, w: FloatArray) -> FloatArray:
+        x = self.link.forward(w)
+        if self.atom is None:
+            return np.maximum(x, np.finfo(np.float64).tiny)
+        return np.where((w >= self.atom[0]) & (w < self.atom[1]), 0.0, x)
+
+    def bounds(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        point = self.link.inverse(x)
+        if self.atom is None:
+            return point, point
+        with np.errstate(invalid="ignore"):
+            zero = (x == 0) if self.smallest is None else (x < self.smallest)
+        return np.where(zero, self.atom[0], point), np.where(zero, self.atom[1], point)

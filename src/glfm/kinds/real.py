@@ -1,0 +1,43 @@
+"""Real columns: any number."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from glfm.column import Column, FloatArray
+from glfm.kinds.numeric import NumericKind
+
+__all__ = ["Real"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Real(NumericKind):
+    """A number of either sign: x = f(y + u) with f affine.
+
+    Domain
+        The real line.
+    Density
+        Normal on the pseudo-scale with variance s2 + aux_variance, times the slope of the inverse map.
+    """
+
+    name: ClassVar[str] = "real"
+    letter: ClassVar[str] = "g"
+    priority: ClassVar[int] = 50
+
+    @classmethod
+    def claim(cls, column: Column) -> str | None:
+        return "numbers of either sign" if column.is_number else None
+
+    def _allowed(self, x: FloatArray) -> tuple[NDArray[np.bool_], str]:
+        return np.ones(x.size, dtype=np.bool_), "any number is allowed"
+
+    def _representatives(self, x: FloatArray) -> FloatArray:
+        return x
+
+    def bounds(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        point = self.link.inverse(x)
+        return point, point

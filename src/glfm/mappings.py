@@ -1,0 +1,188 @@
+"""Monotone maps between pseudo-observations and values.
+
+A value is ``x = t^-1(unit * m(shift + scale * w))``: ``m`` is a mapping (affine, softplus, square or exp),
+``t`` an optional external transform. `Link` composes them and is all that the kinds see.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol, cast, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from glfm.column import FloatArray
+from glfm.errors import SchemaError
+
+__all__ = ["MAPPINGS", "TRANSFORMS", "Link", "Mapping", "Transform", "find_mapping", "find_transform"]
+
+
+@runtime_checkable
+class Mapping(Protocol):
+    """An increasing map from the real line to values in natural units."""
+
+    name: str
+
+    def forward(self, v: FloatArray) -> FloatArray:
+        """Value at `v`."""
+        ...
+
+    def inverse(self, x: FloatArray) -> FloatArray:
+        """The `v` whose value is `x`; -inf where only the limit reaches `x`."""
+        ...
+
+    def log_slope(self, x: FloatArray) -> FloatArray:
+        """Logarithm of the derivative of `inverse`."""
+        ...
+
+
+class Affine:
+    """x = v."""
+
+    name = "affine"
+
+    def forward(self, v: FloatArray) -> FloatArray:
+        return v
+
+    def inverse(self, x: FloatArray) -> FloatArray:
+        return x
+
+    def log_slope(self, x: FloatArray) -> FloatArray:
+        return np.zeros_like(x)
+
+
+class Softplus:
+    """x = log(1 + e^v): linear for large values, logarithmic near zero."""
+
+    name = "softplus"
+
+    def forward(self, v: FloatArray) -> FloatArray:
+        return np.logaddexp(0.0, v)
+
+    def inverse(self, x: FloatArray) -> FloatArray:
+        return x + np.log(-np.expm1(-x))
+
+    def log_slope(self, x: FloatArray) -> FloatArray:
+        return -np.log(-np.expm1(-x))
+
+
+class Square:
+    """x = max(v, 0)^2; everything at v <= 0 is the value zero."""
+
+    name = "square"
+
+    def forward(self, v: FloatArray) -> FloatArray:
+        return np.square(np.maximum(v, 0.0))
+
+    def inverse(self, x: FloatArray) -> FloatArray:
+        return np.sqrt(x)
+
+    def log_slope(self, x: FloatArray) -> FloatArray:
+        return -np.log(2.0) - 0.5 * np.log(x)
+
+
+class Exp:
+    """x = e^v."""
+
+    name = "exp"
+
+    def forward(self, v: FloatArray) -> FloatArray:
+        return np.exp(v)
+
+    def inverse(self, x: FloatArray) -> FloatArray:
+        return np.log(x)
+
+    def log_slope(self, x: FloatArray) -> FloatArray:
+        return -np.log(x)
+
+
+MAPPINGS: dict[str, Mapping] = {m.name: m for m in (Affine(), Softplus(), Square(), Exp())}
+
+
+@dataclass(frozen=True)
+class Transform:
+    """An external transform t, applied to a column before its mapping.
+
+    Parameters
+    ----------
+    forward, inverse, derivative
+        t, its inverse and its derivative, each from array to array. t is increasing or decreasing.
+    name
+        Only named transforms (the keys of `glfm.mappings.TRANSFORMS`) can be written to JSON.
+    """
+
+    forward: Callable[[FloatArray], FloatArray]
+    inverse: Callable[[FloatArray], FloatArray]
+    derivative: Callable[[FloatArray], FloatArray]
+    name: str | None = None
+
+
+TRANSFORMS: dict[str, Transform] = {
+    "log": Transform(np.log, np.exp, lambda x: 1.0 / x, "log"),
+    "log1p": Transform(np.log1p, np.expm1, lambda x: 1.0 / (1.0 + x), "log1p"),
+    "sqrt": Transform(np.sqrt, np.square, lambda x: 0.5 / np.sqrt(x), "sqrt"),
+}
+
+
+def find_mapping(mapping: object) -> Mapping:
+    """Return the mapping of a name, or the object itself if it is one."""
+    if isinstance(mapping, str):
+        if mapping in MAPPINGS:
+            return MAPPINGS[mapping]
+        raise SchemaError(f"Unknown mapping {mapping!r}: use one of {', '.join(MAPPINGS)}.")
+    if isinstance(mapping, Mapping):
+        return mapping
+    raise SchemaError(f"A mapping has a name and the methods forward, inverse and log_slope; got {mapping!r}.")
+
+
+def find_transform(transform: object) -> Transform | None:
+    """Return the transform of a name or of a (forward, inverse, derivative) tuple."""
+    if transform is None or isinstance(transform, Transform):
+        return transform
+    if isinstance(transform, str):
+        if transform in TRANSFORMS:
+            return TRANSFORMS[transform]
+        raise SchemaError(f"Unknown transform {transform!r}: use one of {', '.join(TRANSFORMS)}.")
+    if isinstance(transform, tuple) and len(transform) == 3 and all(callable(part) for part in transform):
+        return Transform(*transform)
+    raise SchemaError(f"A transform is a name or (forward, inverse, derivative); got {transform!r}.")
+
+
+@dataclass(frozen=True)
+class Link:
+    """The whole map between the pseudo-scale and the values of a column."""
+
+    mapping: Mapping
+    transform: Transform | None
+    shift: float
+    scale: float
+    unit: float
+    increasing: bool = True
+
+    def forward(self, w: ArrayLike) -> FloatArray:
+        """Value at the pseudo-observation `w`."""
+        with np.errstate(all="ignore"):
+            x = self.unit * self.mapping.forward(self.shift + self.scale * np.asarray(w, dtype=np.float64))
+            return x if self.transform is None else np.asarray(self.transform.inverse(x), dtype=np.float64)
+
+    def inverse(self, x: ArrayLike) -> FloatArray:
+        """The pseudo-observation whose value is `x`."""
+        return (standard_inverse(self.mapping, self.transform, self.unit, x) - self.shift) / self.scale
+
+    def log_slope(self, x: ArrayLike) -> FloatArray:
+        """Logarithm of the absolute derivative of `inverse`: the Jacobian of densities."""
+        x = np.asarray(x, dtype=np.float64)
+        with np.errstate(all="ignore"):
+            t = x if self.transform is None else self.transform.forward(x)
+            slope = self.mapping.log_slope(t / self.unit) - np.log(self.unit) - np.log(self.scale)
+            if self.transform is not None:
+                slope = slope + np.log(np.abs(self.transform.derivative(x)))
+        return cast(FloatArray, slope)
+
+
+def standard_inverse(mapping: Mapping, transform: Transform | None, unit: float, x: ArrayLike) -> FloatArray:
+    """Inverse before shift and scale: what the two are learnt from."""
+    x = np.asarray(x, dtype=np.float64)
+    with np.errstate(all="ignore"):
+        t = x if transform is None else np.asarray(transform.forward(x), dtype=np.float64)
+        return mapping.inverse(t / unit)

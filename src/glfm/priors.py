@@ -1,0 +1,67 @@
+"""Hyper-parameters and the schedule of a fit, checked once and frozen."""
+
+from dataclasses import dataclass
+
+from glfm.errors import SchemaError
+
+__all__ = ["Priors", "Schedule"]
+
+
+@dataclass(frozen=True)
+class Priors:
+    """Hyper-parameters that do not belong to a column.
+
+    Parameters
+    ----------
+    alpha
+        A fixed concentration of the Indian buffet process; None: sampled.
+    alpha_prior
+        Shape and rate of the gamma prior of alpha.
+    weight_variance
+        Variance of a weight in units of its column's noise variance.
+    bias
+        Whether every row has one more feature, which is always on.
+    max_features
+        A bound on the number of features; None: as memory allows.
+    """
+
+    alpha: float | None = None
+    alpha_prior: tuple[float, float] = (1.0, 1.0)
+    weight_variance: float = 1.0
+    bias: bool = True
+    max_features: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.alpha is not None and not self.alpha > 0:
+            raise SchemaError(f"alpha must be positive, not {self.alpha!r}.")
+        if len(self.alpha_prior) != 2 or not all(value > 0 for value in self.alpha_prior):
+            raise SchemaError(
+                f"alpha is a positive number or a pair of them (shape, rate), not {self.alpha_prior!r}."
+            )
+        if not self.weight_variance > 0:
+            raise SchemaError(f"weight_variance must be positive, not {self.weight_variance!r}.")
+        if self.max_features is not None and self.max_features < 0:
+            raise SchemaError(f"max_features must not be negative, not {self.max_features!r}.")
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How many sweeps a chain makes and which of them it keeps."""
+
+    n_warmup: int
+    n_draws: int
+    thin: int = 1
+
+    def __post_init__(self) -> None:
+        for name, least in (("n_warmup", 0), ("n_draws", 1), ("thin", 1)):
+            if getattr(self, name) < least:
+                raise SchemaError(f"{name} must be at least {least}, not {getattr(self, name)!r}.")
+
+    @property
+    def n_sweeps(self) -> int:
+        """Number of sweeps in all."""
+        return self.n_warmup + self.n_draws * self.thin
+
+    def keeps(self, sweep: int) -> bool:
+        """Whether the state after this sweep (counted from 1) is a draw."""
+        return sweep > self.n_warmup and (sweep - self.n_warmup) % self.thin == 0

@@ -1,0 +1,122 @@
+"""What a chain is conditioned on: encoded cells, kinds, holes, pinned rows, hyper-parameters."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from glfm.column import FloatArray
+from glfm.errors import DataError
+from glfm.kinds.base import Evidence, Kind
+from glfm.priors import Priors
+
+__all__ = ["Problem"]
+
+_ROWS_PER_BLOCK = 2048  # a block of pseudo-observations stays in the cache while its columns are drawn
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """The fixed part of a fit.
+
+    Parameters
+    ----------
+    kinds
+        Learnt kinds by column name, in the order of the columns of `x`.
+    x
+        Encoded cells, rows x columns, NaN in the holes.
+    priors
+        Hyper-parameters.
+    pinned
+        Rows that never have a feature; None: no row is pinned.
+    """
+
+    kinds: Mapping[str, Kind]
+    x: FloatArray
+    priors: Priors
+    pinned: NDArray[np.bool_] | None = None
+
+    def __post_init__(self) -> None:
+        if self.x.shape[1] != len(self.kinds):
+            raise DataError(f"The table has {self.x.shape[1]} columns but the schema {len(self.kinds)}.")
+        if self.pinned is not None and self.pinned.shape != (self.n_rows,):
+            raise DataError(
+                f"inactive must be one yes or no for each of the {self.n_rows} rows, not {self.pinned.shape}."
+            )
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return self.x.shape[0]
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns."""
+        return tuple(self.kinds)
+
+    @cached_property
+    def slices(self) -> tuple[slice, ...]:
+        """Where each column's free pseudo-columns stand."""
+        ends = np.cumsum([0] + [kind.n_free for kind in self.kinds.values()])
+        return tuple(slice(int(a), int(b)) for a, b in zip(ends[:-1], ends[1:], strict=True))
+
+    @cached_property
+    def n_pseudo(self) -> int:
+        """Number of free pseudo-columns."""
+        return self.slices[-1].stop if self.slices else 0
+
+    @cached_property
+    def owner(self) -> NDArray[np.intp]:
+        """The column to which each free pseudo-column belongs."""
+        return np.repeat(np.arange(len(self.kinds)), [kind.n_free for kind in self.kinds.values()])
+
+    @cached_property
+    def pinned_rows(self) -> NDArray[np.bool_]:
+        """True for rows that never have a feature."""
+        return np.zeros(self.n_rows, dtype=np.bool_) if self.pinned is None else self.pinned
+
+    @cached_property
+    def holes(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """Missing pseudo-columns of all rows behind each other, and where each row's begin."""
+        missing = np.isnan(self.x)[:, self.owner]
+        starts = np.zeros(self.n_rows + 1, dtype=np.int64)
+        np.cumsum(missing.sum(axis=1), out=starts[1:])
+        return starts, np.nonzero(missing)[1].astype(np.int32)
+
+    @cached_property
+    def blocks(self) -> tuple[tuple[int, int], ...]:
+        """Rows that are handled together when pseudo-observations are drawn."""
+        starts = range(0, self.n_rows, _ROWS_PER_BLOCK)
+        return tuple((start, min(start + _ROWS_PER_BLOCK, self.n_rows)) for start in starts)
+
+    @cached_property
+    def evidence(self) -> tuple[Evidence, ...]:
+        """What each column's cells say of its pseudo-observations."""
+        return tuple(kind.evidence(self.x[:, d].copy()) for d, kind in enumerate(self.kinds.values()))
+
+    @cached_property
+    def block_evidence(self) -> tuple[tuple[Evidence, ...], ...]:
+        """The evidence, cut into blocks of rows."""
+        return tuple(
+            tuple(tuple(part[start:stop] for part in evidence) for evidence in self.evidence)
+            for start, stop in self.blocks
+        )
+
+    @cached_property
+    def noise(self) -> tuple[NDArray[np.bool_], FloatArray, FloatArray]:
+        """Per free pseudo-column: is its noise variance sampled; shape and rate of the prior."""
+        kinds = list(self.kinds.values())
+        sampled = np.array([kind.samples_noise for kind in kinds], dtype=np.bool_)
+        prior = np.array([kind.noise_prior for kind in kinds], dtype=np.float64).reshape(-1, 2)
+        return sampled[self.owner], prior[self.owner, 0], prior[self.owner, 1]
+
+    @cached_property
+    def harmonic(self) -> float:
+        """The harmonic number of the rows."""
+        return float((1.0 / np.arange(1, self.n_rows + 1)).sum())
+
+    def per_pseudo_column(self, values: Sequence[float] | FloatArray) -> FloatArray:
+        """Repeat a value per column for each of its free pseudo-columns."""
+        return np.asarray(values, dtype=np.float64)[self.owner]

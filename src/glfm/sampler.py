@@ -1,0 +1,155 @@
+"""One sweep of the exact collapsed sampler, as a sequence of compiled steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from glfm.column import FloatArray
+from glfm.errors import SamplerError
+from glfm.kernels.collapsed import refresh, sum_rows, sweep_rows
+from glfm.kernels.random import gamma
+from glfm.kernels.weights import draw_noise_and_weights, row_means, sums_of_squares
+from glfm.problem import Problem
+from glfm.state import State
+
+__all__ = ["CollapsedSampler"]
+
+_ROWS_PER_CALL = 16384  # between two looks at whether to stop
+
+
+class CollapsedSampler:
+    """Sweeps of the model's exact transition: features, alpha, noise and weights, thresholds, cells.
+
+    The sampler holds only the problem and work space; everything that matters is in the `State`.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self._squares = np.empty(problem.n_pseudo)
+        self._means = np.empty((min(problem.n_rows, problem.blocks[0][1]), problem.n_pseudo))
+        self._sums: tuple[FloatArray, FloatArray] = (np.empty((0, 0)), np.empty((0, 0)))
+        self._solved: tuple[FloatArray, FloatArray, FloatArray] = (np.empty((0, 0)),) * 3
+
+    def sweep(self, state: State, adapt: bool = False, check: Callable[[], None] | None = None) -> None:
+        """Move `state` by one sweep; `adapt` tunes step sizes and is for warm-up only."""
+        self.draw_features(state, check)
+        self.draw_alpha(state)
+        self.draw_weights(state)
+        self.draw_cells(state, adapt)
+        state.sweep += 1
+
+    def draw_features(self, state: State, check: Callable[[], None] | None = None) -> None:
+        """Z given Y, weights integrated out, and with each row its holes."""
+        problem, priors = self.problem, self.problem.priors
+        inv_sd = 1.0 / np.sqrt(problem.per_pseudo_column(state.variance))
+        bias = int(priors.bias)
+        max_width = np.iinfo(np.int64).max if priors.max_features is None else priors.max_features + bias
+        self._make_room(state)
+        sum_rows(state.Z, state.width, state.Y, inv_sd, *self._sums)
+        refresh(*self._sums, state.width, priors.weight_variance, *self._solved)
+        counts = np.zeros(state.Z.shape[1], dtype=np.int64)
+        counts[: state.width] = state.counts
+        row = 0
+        while row < problem.n_rows:
+            if check is not None:
+                check()
+            row, state.width, needed = sweep_rows(
+                state.rng,
+                state.Z,
+                state.width,
+                bias,
+                counts,
+                state.Y,
+                *problem.holes,
+                problem.pinned_rows,
+                inv_sd,
+                state.alpha,
+                priors.weight_variance,
+                max_width,
+                row,
+                min(row + _ROWS_PER_CALL, problem.n_rows),
+                *self._sums,
+                *self._solved,
+            )
+            if needed > state.Z.shape[1]:
+                state.grow(needed)
+                counts = np.concatenate([counts, np.zeros(state.Z.shape[1] - counts.size, dtype=np.int64)])
+                self._make_room(state)
+
+    def draw_alpha(self, state: State) -> None:
+        """Alpha given the number of features."""
+        priors = self.problem.priors
+        if priors.alpha is None:
+            shape, rate = priors.alpha_prior
+            n_features = state.width - int(priors.bias)
+            state.alpha = gamma(state.rng, shape + n_features) / (rate + self.problem.harmonic)
+
+    def draw_weights(self, state: State) -> None:
+        """Noise variances with the weights integrated out, then the weights."""
+        problem = self.problem
+        sampled, shape, rate = problem.noise
+        variance = problem.per_pseudo_column(state.variance)
+        sums_of_squares(state.Y, self._squares)
+        state.B = np.empty((state.width, problem.n_pseudo))
+        draw_noise_and_weights(
+            state.rng,
+            *self._sums,
+            state.width,
+            problem.n_rows,
+            self._squares,
+            problem.priors.weight_variance,
+            sampled,
+            shape,
+            rate,
+            variance,
+            state.B,
+        )
+        state.variance[problem.owner] = variance
+        if not np.isfinite(state.B).all():
+            raise SamplerError(
+                f"The weights of sweep {state.sweep + 1} are not finite: the scale of a column is out of hand."
+            )
+
+    def draw_cells(self, state: State, adapt: bool = False) -> None:
+        """Thresholds with the pseudo-observations integrated out, then the pseudo-observations."""
+        problem = self.problem
+        kinds = list(problem.kinds.values())
+        for d, kind in enumerate(kinds):
+            if state.theta[d].size > 1:
+                mean = np.empty((problem.n_rows, kind.n_free))
+                weights = np.ascontiguousarray(state.B[:, problem.slices[d]])
+                row_means(state.Z, state.width, weights, 0, problem.n_rows, mean)
+                kind.draw_theta(state.rng, problem.evidence[d], mean, state.theta[d], state.step[d], adapt)
+        for (start, stop), evidence in zip(problem.blocks, problem.block_evidence, strict=True):
+            means = self._means[: stop - start]
+            row_means(state.Z, state.width, state.B, start, stop, means)
+            for d, kind in enumerate(kinds):
+                part = problem.slices[d]
+                kind.draw_pseudo(
+                    state.rng,
+                    evidence[d],
+                    means[:, part],
+                    float(state.variance[d]),
+                    state.theta[d],
+                    state.Y[start:stop, part],
+                )
+
+    def _make_room(self, state: State) -> None:
+        """Let the work space have as many columns as Z, keeping what it holds."""
+        room, S = state.Z.shape[1], self.problem.n_pseudo
+
+        def enlarged(old: FloatArray, shape: tuple[int, int]) -> FloatArray:
+            new = np.zeros(shape)
+            new[: old.shape[0], : min(old.shape[1], shape[1])] = old
+            return new
+
+        if self._sums[0].shape[0] < room:
+            A, L = self._sums
+            Q, M, G = self._solved
+            square, wide = (room, room), (room, S)
+            self._sums = enlarged(A, square), enlarged(L, wide)
+            self._solved = enlarged(Q, square), enlarged(M, wide), enlarged(G, square)
+
+
