@@ -1,3 +1,58 @@
 """Complete and explain messy tables with general latent feature models."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 __version__ = "0.1.0.dev0"
+
+# Heavy modules are imported when one of their names is first used.
+_HOMES = {
+    "GLFM": "glfm.model",
+    "Schema": "glfm.schema",
+    "Real": "glfm.kinds.real",
+    "Positive": "glfm.kinds.positive",
+    "Count": "glfm.kinds.count",
+    "Categorical": "glfm.kinds.categorical",
+    "Ordinal": "glfm.kinds.ordinal",
+    "Transform": "glfm.mappings",
+    "LocalEngine": "glfm.engine",
+    "GLFMError": "glfm.errors",
+    "DataError": "glfm.errors",
+    "SchemaError": "glfm.errors",
+    "SamplerError": "glfm.errors",
+    "FitWarning": "glfm.errors",
+    "datasets": "",
+    "testing": "",
+}
+
+__all__ = ["__version__", *_HOMES]  # noqa: PLE0604 - names, not objects
+
+if TYPE_CHECKING:
+    from glfm import datasets as datasets
+    from glfm import testing as testing
+    from glfm.engine import LocalEngine as LocalEngine
+    from glfm.errors import DataError as DataError
+    from glfm.errors import FitWarning as FitWarning
+    from glfm.errors import GLFMError as GLFMError
+    from glfm.errors import SamplerError as SamplerError
+    from glfm.errors import SchemaError as SchemaError
+    from glfm.kinds.categorical import Categorical as Categorical
+    from glfm.kinds.count import Count as Count
+    from glfm.kinds.ordinal import Ordinal as Ordinal
+    from glfm.kinds.positive import Positive as Positive
+    from glfm.kinds.real import Real as Real
+    from glfm.mappings import Transform as Transform
+    from glfm.model import GLFM as GLFM
+    from glfm.schema import Schema as Schema
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'glfm' has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name) if _HOMES[name] else import_module(f"glfm.{name}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -2,6 +2,7 @@
 
 __all__ = ["DataError", "FitWarning", "GLFMError", "SamplerError", "SchemaError"]
 
+
 class GLFMError(Exception):
     """Base of every exception that the package raises on purpose."""
 

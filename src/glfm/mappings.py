@@ -28,7 +28,7 @@ class Mapping(Protocol):
         ...
 
     def inverse(self, x: FloatArray) -> FloatArray:
-        """The `v` whose value is `x`; -inf where only the limit reaches `x`."""
+        """Return the `v` whose value is `x`; -inf where only the limit reaches `x`."""
         ...
 
     def log_slope(self, x: FloatArray) -> FloatArray:
@@ -78,7 +78,7 @@ class Square:
         return np.sqrt(x)
 
     def log_slope(self, x: FloatArray) -> FloatArray:
-        return -np.log(2.0) - 0.5 * np.log(x)
+        return np.asarray(-np.log(2.0) - 0.5 * np.log(x))
 
 
 class Exp:
@@ -109,18 +109,21 @@ class Transform:
         t, its inverse and its derivative, each from array to array. t is increasing or decreasing.
     name
         Only named transforms (the keys of `glfm.mappings.TRANSFORMS`) can be written to JSON.
+    range
+        Between which values t lies, where that is not the whole line; the rest is truncated away.
     """
 
     forward: Callable[[FloatArray], FloatArray]
     inverse: Callable[[FloatArray], FloatArray]
     derivative: Callable[[FloatArray], FloatArray]
     name: str | None = None
+    range: tuple[float, float] = (-np.inf, np.inf)
 
 
 TRANSFORMS: dict[str, Transform] = {
     "log": Transform(np.log, np.exp, lambda x: 1.0 / x, "log"),
     "log1p": Transform(np.log1p, np.expm1, lambda x: 1.0 / (1.0 + x), "log1p"),
-    "sqrt": Transform(np.sqrt, np.square, lambda x: 0.5 / np.sqrt(x), "sqrt"),
+    "sqrt": Transform(np.sqrt, np.square, lambda x: 0.5 / np.sqrt(x), "sqrt", (0.0, np.inf)),
 }
 
 
@@ -132,7 +135,9 @@ def find_mapping(mapping: object) -> Mapping:
         raise SchemaError(f"Unknown mapping {mapping!r}: use one of {', '.join(MAPPINGS)}.")
     if isinstance(mapping, Mapping):
         return mapping
-    raise SchemaError(f"A mapping has a name and the methods forward, inverse and log_slope; got {mapping!r}.")
+    raise SchemaError(
+        f"A mapping has a name and the methods forward, inverse and log_slope; got {mapping!r}."
+    )
 
 
 def find_transform(transform: object) -> Transform | None:
@@ -166,8 +171,18 @@ class Link:
             return x if self.transform is None else np.asarray(self.transform.inverse(x), dtype=np.float64)
 
     def inverse(self, x: ArrayLike) -> FloatArray:
-        """The pseudo-observation whose value is `x`."""
+        """Return the pseudo-observation whose value is `x`; NaN where no transform of `x` exists."""
         return (standard_inverse(self.mapping, self.transform, self.unit, x) - self.shift) / self.scale
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """The part of the pseudo-scale on which the transform has an inverse."""
+        if self.transform is None:
+            return -np.inf, np.inf
+        with np.errstate(all="ignore"):
+            ends = self.mapping.inverse(np.array(self.transform.range) / self.unit)
+        low, high = ((ends - self.shift) / self.scale).tolist()
+        return (low if low > -np.inf else -np.inf), (high if high < np.inf else np.inf)
 
     def log_slope(self, x: ArrayLike) -> FloatArray:
         """Logarithm of the absolute derivative of `inverse`: the Jacobian of densities."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from glfm.column import FloatArray
@@ -15,8 +13,6 @@ from glfm.problem import Problem
 from glfm.state import State
 
 __all__ = ["CollapsedSampler"]
-
-_ROWS_PER_CALL = 16384  # between two looks at whether to stop
 
 
 class CollapsedSampler:
@@ -32,15 +28,15 @@ class CollapsedSampler:
         self._sums: tuple[FloatArray, FloatArray] = (np.empty((0, 0)), np.empty((0, 0)))
         self._solved: tuple[FloatArray, FloatArray, FloatArray] = (np.empty((0, 0)),) * 3
 
-    def sweep(self, state: State, adapt: bool = False, check: Callable[[], None] | None = None) -> None:
+    def sweep(self, state: State, adapt: bool = False) -> None:
         """Move `state` by one sweep; `adapt` tunes step sizes and is for warm-up only."""
-        self.draw_features(state, check)
+        self.draw_features(state)
         self.draw_alpha(state)
         self.draw_weights(state)
         self.draw_cells(state, adapt)
         state.sweep += 1
 
-    def draw_features(self, state: State, check: Callable[[], None] | None = None) -> None:
+    def draw_features(self, state: State) -> None:
         """Z given Y, weights integrated out, and with each row its holes."""
         problem, priors = self.problem, self.problem.priors
         inv_sd = 1.0 / np.sqrt(problem.per_pseudo_column(state.variance))
@@ -53,8 +49,6 @@ class CollapsedSampler:
         counts[: state.width] = state.counts
         row = 0
         while row < problem.n_rows:
-            if check is not None:
-                check()
             row, state.width, needed = sweep_rows(
                 state.rng,
                 state.Z,
@@ -69,7 +63,6 @@ class CollapsedSampler:
                 priors.weight_variance,
                 max_width,
                 row,
-                min(row + _ROWS_PER_CALL, problem.n_rows),
                 *self._sums,
                 *self._solved,
             )
@@ -151,5 +144,3 @@ class CollapsedSampler:
             square, wide = (room, room), (room, S)
             self._sums = enlarged(A, square), enlarged(L, wide)
             self._solved = enlarged(Q, square), enlarged(M, wide), enlarged(G, square)
-
-

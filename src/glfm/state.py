@@ -37,7 +37,9 @@ class State:
     sweep: int = 0
 
     @classmethod
-    def start(cls, problem: Problem, seed: np.random.SeedSequence, Z: NDArray[np.bool_] | None = None) -> State:
+    def start(
+        cls, problem: Problem, seed: np.random.SeedSequence, Z: NDArray[np.bool_] | None = None
+    ) -> State:
         """Return a random start, or one with the features `Z`."""
         rng = stream(seed)
         kinds = list(problem.kinds.values())

@@ -22,8 +22,9 @@ its age. Holes are integrated out of flips and births and drawn afresh once the 
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
-from glfm.kernels.jit import kernel
+from glfm.kernels.jit import Bits, Codes, Floats, Ints, Rng, kernel
 from glfm.kernels.random import integer_below, normal, uniform
 
 __all__ = ["refresh", "sum_rows", "sweep_rows"]
@@ -34,7 +35,7 @@ _MOST_NEW = 1024  # as many new features as one row is ever offered at once
 
 
 @kernel
-def sum_rows(Z, width, Y, inv_sd, A, L):
+def sum_rows(Z: Bits, width: int, Y: Floats, inv_sd: Floats, A: Floats, L: Floats) -> None:
     """Compute A = Z'Z and L = Z'Y from scratch."""
     n_rows, S = Y.shape
     A[:width, :width] = 0.0
@@ -55,7 +56,9 @@ def sum_rows(Z, width, Y, inv_sd, A, L):
 
 
 @kernel
-def refresh(A, L, width, weight_variance, Q, M, G):
+def refresh(
+    A: Floats, L: Floats, width: int, weight_variance: float, Q: Floats, M: Floats, G: Floats
+) -> None:
     """Compute Q, M and G from the sums."""
     P = A[:width, :width].copy()
     for k in range(width):
@@ -68,7 +71,18 @@ def refresh(A, L, width, weight_variance, Q, M, G):
 
 
 @kernel
-def _move_feature(Z, counts, A, L, Q, M, G, width, source, target):
+def _move_feature(
+    Z: Bits,
+    counts: Ints,
+    A: Floats,
+    L: Floats,
+    Q: Floats,
+    M: Floats,
+    G: Floats,
+    width: int,
+    source: int,
+    target: int,
+) -> None:
     """Let the feature at `source` stand at `target`, whose content is lost."""
     if source == target:
         return
@@ -84,7 +98,9 @@ def _move_feature(Z, counts, A, L, Q, M, G, width, source, target):
 
 
 @kernel
-def _remove_feature(Z, counts, A, L, Q, M, G, width, k):
+def _remove_feature(
+    Z: Bits, counts: Ints, A: Floats, L: Floats, Q: Floats, M: Floats, G: Floats, width: int, k: int
+) -> int:
     """Forget feature `k`, which no row has, and return the new width."""
     _move_feature(Z, counts, A, L, Q, M, G, width, width - 1, k)
     Z[:, width - 1] = 0
@@ -92,7 +108,19 @@ def _remove_feature(Z, counts, A, L, Q, M, G, width, k):
 
 
 @kernel
-def _insert_feature(rng, Z, counts, A, L, Q, M, G, width, bias, weight_variance):
+def _insert_feature(
+    rng: Rng,
+    Z: Bits,
+    counts: Ints,
+    A: Floats,
+    L: Floats,
+    Q: Floats,
+    M: Floats,
+    G: Floats,
+    width: int,
+    bias: int,
+    weight_variance: float,
+) -> int:
     """Make room for a feature at a random place; return the place."""
     place = bias + integer_below(rng, width - bias + 1)
     _move_feature(Z, counts, A, L, Q, M, G, width + 1, place, width)
@@ -108,7 +136,16 @@ def _insert_feature(rng, Z, counts, A, L, Q, M, G, width, bias, weight_variance)
 
 
 @kernel
-def _draw_own_features(rng, most, log_rate, n_observed, variance, squares, weight_variance, weight):
+def _draw_own_features(
+    rng: Rng,
+    most: int,
+    log_rate: float,
+    n_observed: int,
+    variance: float,
+    squares: float,
+    weight_variance: float,
+    weight: Floats,
+) -> int:
     """Draw how many features the row has alone, given the rest of its features."""
     best = -np.inf
     last = 0
@@ -134,7 +171,7 @@ def _draw_own_features(rng, most, log_rate, n_observed, variance, squares, weigh
 
 
 @kernel
-def _gram_entry(G, M, holes, n_holes, i, k):
+def _gram_entry(G: Floats, M: Floats, holes: Codes, n_holes: int, i: int, k: int) -> float:
     """Return the entry of M M' restricted to the columns that the row has observed."""
     S = M.shape[1]
     if n_holes == 0:
@@ -155,29 +192,195 @@ def _gram_entry(G, M, holes, n_holes, i, k):
 
 
 @kernel
+def _residual(row: Bits, width: int, y: Floats, Q: Floats, M: Floats, r: Floats, q: Floats) -> float:
+    """Compute r = y - zM and q = Qz of a row; return its leverage zQz."""
+    r[:] = y
+    q[:width] = 0.0
+    for k in range(width):
+        if row[k]:
+            for s in range(y.size):
+                r[s] -= M[k, s]
+            for i in range(width):
+                q[i] += Q[k, i]
+    h = 0.0
+    for k in range(width):
+        if row[k]:
+            h += q[k]
+    return h
+
+
+@kernel
+def _project(width: int, M: Floats, r: Floats, holes: Codes, c: Floats) -> float:
+    """Compute c = Mr over the observed columns; return the sum of squares of r over them."""
+    squares = 0.0
+    for s in range(r.size):
+        squares += r[s] * r[s]
+    for t in range(holes.size):
+        squares -= r[holes[t]] * r[holes[t]]
+    for k in range(width):
+        total = 0.0
+        for s in range(r.size):
+            total += M[k, s] * r[s]
+        for t in range(holes.size):
+            total -= M[k, holes[t]] * r[holes[t]]
+        c[k] = total
+    return max(squares, 0.0)
+
+
+@kernel
+def _flip_shared(
+    rng: Rng,
+    z: Bits,
+    width: int,
+    bias: int,
+    counts: Ints,
+    n_rows: int,
+    holes: Codes,
+    d: float,
+    squares_with: float,
+    q: Floats,
+    c: Floats,
+    Q: Floats,
+    M: Floats,
+    G: Floats,
+    work: Floats,
+) -> tuple[bool, int, float, float]:
+    """Flip the features that other rows have too, given d = 1 / (1 - leverage), q and c with the row in.
+
+    Return whether any changed, how many features the row has alone, and, without the row in the matrices,
+    its predictive variance and squared residuals.
+    """
+    n_holes = holes.size
+    half_observed = 0.5 * (M.shape[1] - n_holes)
+    c_now, g = work[0], work[1]
+    for k in range(width):
+        c_now[k] = d * (c[k] - d * squares_with * q[k])
+        g[k] = d * q[k]
+    v = d
+    squares = squares_with * d * d
+    changed = False
+    own = 0
+    for k in range(bias, width):
+        m = counts[k] - z[k]
+        if m == 0:
+            own += 1
+            continue
+        sign = 1.0 - 2.0 * z[k]
+        gram = _gram_entry(G, M, holes, n_holes, k, k) + d * q[k] * (d * squares_with * q[k] - 2.0 * c[k])
+        v_new = v + 2.0 * sign * g[k] + Q[k, k] + d * q[k] * q[k]
+        squares_new = max(squares - 2.0 * sign * c_now[k] + gram, 0.0)
+        log_odds = sign * math.log(m / (n_rows - m)) - half_observed * math.log(v_new / v)
+        log_odds -= 0.5 * (squares_new / v_new - squares / v)
+        if log_odds > -700.0 and uniform(rng) * (1.0 + math.exp(-log_odds)) < 1.0:
+            for i in range(width):
+                gram = _gram_entry(G, M, holes, n_holes, i, k)
+                gram += d * (d * squares_with * q[i] * q[k] - q[i] * c[k] - c[i] * q[k])
+                c_now[i] -= sign * gram
+                g[i] += sign * (Q[i, k] + d * q[i] * q[k])
+            z[k] = 1 - z[k]
+            v, squares = v_new, squares_new
+            changed = True
+    return changed, own, v, squares
+
+
+@kernel
+def _step_holes(
+    rng: Rng,
+    z: Bits,
+    width: int,
+    holes: Codes,
+    d: float,
+    y: Floats,
+    r: Floats,
+    q: Floats,
+    L: Floats,
+    M: Floats,
+    G: Floats,
+    work: Floats,
+) -> None:
+    """Draw the holes of a row whose features stay: y steps in a few columns, P not at all."""
+    u = work[0]
+    u[:width] = 0.0
+    squares = 0.0
+    sd = math.sqrt(d)
+    for t in range(holes.size):
+        s = holes[t]
+        step = sd * normal(rng) - d * r[s]  # y - d r is the row's mean without itself
+        y[s] += step
+        squares += step * step
+        for i in range(width):
+            u[i] += M[i, s] * step
+            M[i, s] += q[i] * step
+            if z[i]:
+                L[i, s] += step
+    for i in range(width):
+        for k in range(width):
+            G[i, k] += q[i] * u[k] + u[i] * q[k] + q[i] * q[k] * squares
+
+
+@kernel
+def _add_row(
+    sign: float,
+    row: Bits,
+    width: int,
+    counts: Ints,
+    y: Floats,
+    r: Floats,
+    q: Floats,
+    c: Floats,
+    squares: float,
+    e: float,
+    A: Floats,
+    L: Floats,
+    Q: Floats,
+    M: Floats,
+    G: Floats,
+) -> None:
+    """Put a row into all matrices (sign 1, e = 1 / (1 + leverage)) or out (sign -1, e = 1 / (1 - leverage)).
+
+    r, q, c and squares are those of the row and the matrices as they are before.
+    """
+    f = sign * e
+    ff = e * e * squares
+    for i in range(width):
+        fi = f * q[i]
+        gi = ff * q[i] + f * c[i]
+        for k in range(width):
+            G[i, k] += fi * c[k] + gi * q[k]
+            Q[i, k] -= fi * q[k]
+        for s in range(y.size):
+            M[i, s] += fi * r[s]
+        if row[i]:
+            counts[i] += int(sign)
+            for s in range(y.size):
+                L[i, s] += sign * y[s]
+            for k in range(width):
+                A[i, k] += sign * row[k]
+
+
+@kernel
 def sweep_rows(
-    rng,
-    Z,
-    width,
-    bias,
-    counts,
-    Y,
-    hole_starts,
-    hole_columns,
-    pinned,
-    inv_sd,
-    alpha,
-    weight_variance,
-    max_width,
-    start,
-    stop,
-    A,
-    L,
-    Q,
-    M,
-    G,
-):
-    """Update the features and the holes of rows `start` to `stop`.
+    rng: Rng,
+    Z: Bits,
+    width: int,
+    bias: int,
+    counts: Ints,
+    Y: Floats,
+    hole_starts: Ints,
+    hole_columns: Codes,
+    pinned: NDArray[np.bool_],
+    inv_sd: Floats,
+    alpha: float,
+    weight_variance: float,
+    max_width: int,
+    start: int,
+    A: Floats,
+    L: Floats,
+    Q: Floats,
+    M: Floats,
+    G: Floats,
+) -> tuple[int, int, int]:
+    """Update the features and the holes of all rows from `start` on.
 
     Return the next row to visit, the width, and the width that is needed: if that is more than the arrays
     have, the row was left as it was and waits for larger ones.
@@ -185,141 +388,44 @@ def sweep_rows(
     n_rows, S = Y.shape
     capacity = Z.shape[1]
     log_rate = math.log(alpha / n_rows)
+    no_holes = hole_columns[:0]
     z = np.zeros(capacity, np.uint8)
-    y = np.empty(S)
-    r = np.empty(S)
-    q = np.empty(capacity)
-    c = np.empty(capacity)
-    g = np.empty(capacity)
-    c_now = np.empty(capacity)
+    y, r = np.empty(S), np.empty(S)
+    q, c = np.empty(capacity), np.empty(capacity)
+    work = np.empty((2, capacity))
     weight = np.empty(_MOST_NEW + 1)
     rng_before = rng.copy()
     updates = 0
-    for n in range(start, stop):
+    for n in range(start, n_rows):
         if pinned[n]:
             continue
         rng_before[:] = rng
         holes = hole_columns[hole_starts[n] : hole_starts[n + 1]]
-        n_holes = holes.size
-        n_observed = S - n_holes
-
-        # The row with itself in the matrices: residual r, q = P^-1 z, leverage h.
+        z[:width] = Z[n, :width]
         for s in range(S):
             y[s] = Y[n, s] * inv_sd[s]
-            r[s] = y[s]
-        for k in range(width):
-            q[k] = 0.0
-            z[k] = Z[n, k]
-        for k in range(width):
-            if z[k]:
-                for s in range(S):
-                    r[s] -= M[k, s]
-                for i in range(width):
-                    q[i] += Q[k, i]
-        h = 0.0
-        for k in range(width):
-            if z[k]:
-                h += q[k]
-        d = 1.0 / (1.0 - h)
-
-        # Without itself: variance v, residual squares, c = M r and g = P^-1 z over the observed columns.
-        squares_with = 0.0
-        for s in range(S):
-            squares_with += r[s] * r[s]
-        for t in range(n_holes):
-            squares_with -= r[holes[t]] * r[holes[t]]
-        squares_with = max(squares_with, 0.0)
-        for k in range(width):
-            total = 0.0
-            for s in range(S):
-                total += M[k, s] * r[s]
-            for t in range(n_holes):
-                total -= M[k, holes[t]] * r[holes[t]]
-            c[k] = total
-            c_now[k] = d * (total - d * squares_with * q[k])
-            g[k] = d * q[k]
-        v = d
-        squares = squares_with * d * d
-
-        changed = False
-        own = 0
-        for k in range(bias, width):
-            m = counts[k] - z[k]
-            if m == 0:
-                own += 1
-                continue
-            sign = 1.0 - 2.0 * z[k]
-            gram = _gram_entry(G, M, holes, n_holes, k, k)
-            gram += d * q[k] * (d * squares_with * q[k] - 2.0 * c[k])
-            v_new = v + 2.0 * sign * g[k] + Q[k, k] + d * q[k] * q[k]
-            squares_new = max(squares - 2.0 * sign * c_now[k] + gram, 0.0)
-            log_odds = sign * math.log(m / (n_rows - m)) - 0.5 * n_observed * math.log(v_new / v)
-            log_odds -= 0.5 * (squares_new / v_new - squares / v)
-            if uniform(rng) * (1.0 + math.exp(-log_odds)) < 1.0:
-                for i in range(width):
-                    gram = _gram_entry(G, M, holes, n_holes, i, k)
-                    gram += d * (d * squares_with * q[i] * q[k] - q[i] * c[k] - c[i] * q[k])
-                    c_now[i] -= sign * gram
-                    g[i] += sign * (Q[i, k] + d * q[i] * q[k])
-                z[k] = 1 - z[k]
-                v = v_new
-                squares = squares_new
-                changed = True
-
-        v_shared = max(v - own * weight_variance, 1.0)
+        d = 1.0 / (1.0 - _residual(z, width, y, Q, M, r, q))
+        squares = _project(width, M, r, holes, c)
+        changed, own, v, squares_without = _flip_shared(
+            rng, z, width, bias, counts, n_rows, holes, d, squares, q, c, Q, M, G, work
+        )
         most = min(max_width - (width - own), _MOST_NEW)
+        v_shared = max(v - own * weight_variance, 1.0)
         own_new = _draw_own_features(
-            rng, most, log_rate, n_observed, v_shared, squares, weight_variance, weight
+            rng, most, log_rate, S - holes.size, v_shared, squares_without, weight_variance, weight
         )
         if width - own + own_new > capacity:
             rng[:] = rng_before
             return n, width, width - own + own_new
-        if not changed and own_new == own and n_holes == 0:
-            continue
-
         if not changed and own_new == own:
-            # Only the holes move: y changes by a step in a few columns, P not at all.
-            sd = math.sqrt(d)
-            for i in range(width):
-                g[i] = 0.0
-            step_squares = 0.0
-            for t in range(n_holes):
-                s = holes[t]
-                # y - d r is the row's mean without itself.
-                step = sd * normal(rng) - d * r[s]
-                step_squares += step * step
-                Y[n, s] = (y[s] + step) / inv_sd[s]
-                for i in range(width):
-                    g[i] += M[i, s] * step
-                    M[i, s] += q[i] * step
-                    if z[i]:
-                        L[i, s] += step
-            for i in range(width):
-                for k in range(width):
-                    G[i, k] += q[i] * g[k] + g[i] * q[k] + q[i] * q[k] * step_squares
-            updates += 1
+            if holes.size == 0:
+                continue
+            _step_holes(rng, z, width, holes, d, y, r, q, L, M, G, work)
         else:
-            # Take the row out for good.
-            for t in range(n_holes):
-                s = holes[t]
-                squares_with += r[s] * r[s]
-                for k in range(width):
-                    c[k] += M[k, s] * r[s]
-            for i in range(width):
-                for k in range(width):
-                    G[i, k] += d * (d * squares_with * q[i] * q[k] - q[i] * c[k] - c[i] * q[k])
-                    Q[i, k] += d * q[i] * q[k]
-                for s in range(S):
-                    M[i, s] -= d * q[i] * r[s]
-                if Z[n, i]:
-                    counts[i] -= 1
-                    for s in range(S):
-                        L[i, s] -= y[s]
-                    for k in range(width):
-                        A[i, k] -= Z[n, k]
-            for k in range(width):
-                Z[n, k] = z[k]
-            # Features of its own: some go, some come.
+            if holes.size > 0:
+                squares = _project(width, M, r, no_holes, c)
+            _add_row(-1.0, Z[n], width, counts, y, r, q, c, squares, d, A, L, Q, M, G)
+            Z[n, :width] = z[:width]
             k = width - 1
             while own > own_new:
                 if counts[k] == 0 and k >= bias:
@@ -327,57 +433,22 @@ def sweep_rows(
                     own -= 1
                 k -= 1
             while own < own_new:
-                place = _insert_feature(
-                    rng, Z, counts, A, L, Q, M, G, width, bias, weight_variance
-                )
+                place = _insert_feature(rng, Z, counts, A, L, Q, M, G, width, bias, weight_variance)
                 Z[n, place] = 1
                 width += 1
                 own += 1
-            # Draw its holes and put it back.
-            for s in range(S):
-                r[s] = y[s]
-            for k in range(width):
-                q[k] = 0.0
-            for k in range(width):
-                if Z[n, k]:
-                    for s in range(S):
-                        r[s] -= M[k, s]
-                    for i in range(width):
-                        q[i] += Q[k, i]
-            h = 0.0
-            for k in range(width):
-                if Z[n, k]:
-                    h += q[k]
-            sd = math.sqrt(1.0 + h)
-            for t in range(n_holes):
+            h = _residual(Z[n], width, y, Q, M, r, q)
+            for t in range(holes.size):
                 s = holes[t]
-                mean = y[s] - r[s]
-                r[s] = sd * normal(rng)
-                y[s] = mean + r[s]
-                Y[n, s] = y[s] / inv_sd[s]
-            e = 1.0 / (1.0 + h)
-            squares = 0.0
-            for s in range(S):
-                squares += r[s] * r[s]
-            for k in range(width):
-                total = 0.0
-                for s in range(S):
-                    total += M[k, s] * r[s]
-                c[k] = total
-            for i in range(width):
-                for k in range(width):
-                    G[i, k] += e * (q[i] * c[k] + c[i] * q[k] + e * squares * q[i] * q[k])
-                    Q[i, k] -= e * q[i] * q[k]
-                for s in range(S):
-                    M[i, s] += e * q[i] * r[s]
-                if Z[n, i]:
-                    counts[i] += 1
-                    for s in range(S):
-                        L[i, s] += y[s]
-                    for k in range(width):
-                        A[i, k] += Z[n, k]
-            updates += 1
+                y[s] -= r[s]
+                r[s] = math.sqrt(1.0 + h) * normal(rng)
+                y[s] += r[s]
+            squares = _project(width, M, r, no_holes, c)
+            _add_row(1.0, Z[n], width, counts, y, r, q, c, squares, 1.0 / (1.0 + h), A, L, Q, M, G)
+        for t in range(holes.size):
+            Y[n, holes[t]] = y[holes[t]] / inv_sd[holes[t]]
+        updates += 1
         if updates >= _REFRESH_EVERY:
             refresh(A, L, width, weight_variance, Q, M, G)
             updates = 0
-    return stop, width, width
+    return n_rows, width, width

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from glfm.kernels.jit import kernel
+from glfm.kernels.jit import Floats, Rng, kernel
 from glfm.kernels.random import exponential, normal, uniform
 
 __all__ = ["cdf", "interval_log_mass", "interval_log_masses", "log_cdf", "truncated_normal"]
@@ -14,13 +14,13 @@ _LOG_ROOT_2PI = 0.5 * math.log(2.0 * math.pi)
 
 
 @kernel
-def cdf(x):  # type: ignore[no-untyped-def]
+def cdf(x: float) -> float:
     """Return the standard normal distribution function."""
     return 0.5 * math.erfc(-x * _ROOT_HALF)
 
 
 @kernel
-def log_cdf(x):  # type: ignore[no-untyped-def]
+def log_cdf(x: float) -> float:
     """Return the logarithm of the standard normal distribution function."""
     if x > 0.0:
         return math.log1p(-0.5 * math.erfc(x * _ROOT_HALF))
@@ -29,11 +29,16 @@ def log_cdf(x):  # type: ignore[no-untyped-def]
     if x == -np.inf:
         return -np.inf
     t = 1.0 / (x * x)
-    return -0.5 * x * x - _LOG_ROOT_2PI - math.log(-x) + math.log1p(-t * (1.0 - 3.0 * t * (1.0 - 5.0 * t * (1.0 - 7.0 * t))))
+    return (
+        -0.5 * x * x
+        - _LOG_ROOT_2PI
+        - math.log(-x)
+        + math.log1p(-t * (1.0 - 3.0 * t * (1.0 - 5.0 * t * (1.0 - 7.0 * t))))
+    )
 
 
 @kernel
-def interval_log_mass(a, b):  # type: ignore[no-untyped-def]
+def interval_log_mass(a: float, b: float) -> float:
     """Return the log probability that a standard normal falls between `a` and `b`, with a <= b."""
     if a + b > 0.0:  # the mirrored interval has the same mass and lies in the accurate tail
         a, b = -b, -a
@@ -53,7 +58,7 @@ def interval_log_mass(a, b):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def interval_log_masses(lower, upper, mean, sd):  # type: ignore[no-untyped-def]
+def interval_log_masses(lower: Floats, upper: Floats, mean: Floats, sd: float) -> Floats:
     """Return `interval_log_mass` for arrays; NaN where a bound is NaN."""
     out = np.empty(lower.size)
     for n in range(lower.size):
@@ -65,7 +70,7 @@ def interval_log_masses(lower, upper, mean, sd):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _above(rng, a):  # type: ignore[no-untyped-def]
+def _above(rng: Rng, a: float) -> float:
     if a <= 0.0:
         while True:
             x = normal(rng)
@@ -85,7 +90,7 @@ def _above(rng, a):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _between(rng, a, b):  # type: ignore[no-untyped-def]
+def _between(rng: Rng, a: float, b: float) -> float:
     """Draw from [a, b] with a + b >= 0, both finite."""
     if a <= 0.0 and b - a > 2.2:
         while True:
@@ -108,7 +113,7 @@ def _between(rng, a, b):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def truncated_normal(rng, a, b):  # type: ignore[no-untyped-def]
+def truncated_normal(rng: Rng, a: float, b: float) -> float:
     """Draw from the standard normal distribution truncated to [a, b]; either end may be infinite."""
     if a == -np.inf:
         return normal(rng) if b == np.inf else -_above(rng, -b)

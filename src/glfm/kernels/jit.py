@@ -4,8 +4,16 @@ from collections.abc import Callable
 from typing import TypeVar, cast
 
 import numba
+import numpy as np
+from numpy.typing import NDArray
 
-__all__ = ["kernel"]
+__all__ = ["Bits", "Codes", "Floats", "Ints", "Rng", "kernel"]
+
+Floats = NDArray[np.float64]
+Bits = NDArray[np.uint8]
+Ints = NDArray[np.int64]
+Codes = NDArray[np.int32]
+Rng = NDArray[np.uint64]
 
 Function = TypeVar("Function", bound=Callable[..., object])
 

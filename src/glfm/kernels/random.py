@@ -9,7 +9,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from glfm.kernels.jit import kernel
+from glfm.kernels.jit import Rng, kernel
 
 __all__ = ["exponential", "gamma", "integer_below", "normal", "stream", "uniform"]
 
@@ -38,7 +38,7 @@ def stream(seed: np.random.SeedSequence) -> NDArray[np.uint64]:
 
 
 @kernel
-def _next(rng):  # type: ignore[no-untyped-def]
+def _next(rng: Rng) -> np.uint64:
     a = rng[0] + rng[3]
     result = ((a << _U23) | (a >> _U41)) + rng[0]
     t = rng[1] << _U17
@@ -52,25 +52,25 @@ def _next(rng):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def uniform(rng):  # type: ignore[no-untyped-def]
+def uniform(rng: Rng) -> float:
     """Draw from the open interval (0, 1)."""
     return (float(_next(rng) >> _U11) + 0.5) * 1.1102230246251565e-16
 
 
 @kernel
-def exponential(rng):  # type: ignore[no-untyped-def]
+def exponential(rng: Rng) -> float:
     """Draw from the standard exponential distribution."""
     return -math.log(uniform(rng))
 
 
 @kernel
-def integer_below(rng, n):  # type: ignore[no-untyped-def]
+def integer_below(rng: Rng, n: int) -> int:
     """Draw one of 0, ..., n - 1."""
     return min(int(uniform(rng) * n), n - 1)
 
 
 @kernel
-def normal(rng):  # type: ignore[no-untyped-def]
+def normal(rng: Rng) -> float:
     """Draw from the standard normal distribution."""
     while True:
         bits = _next(rng)
@@ -91,7 +91,7 @@ def normal(rng):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def gamma(rng, shape):  # type: ignore[no-untyped-def]
+def gamma(rng: Rng, shape: float) -> float:
     """Draw from the gamma distribution with unit scale."""
     boost = 1.0
     if shape < 1.0:

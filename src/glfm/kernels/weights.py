@@ -3,15 +3,16 @@
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
-from glfm.kernels.jit import kernel
+from glfm.kernels.jit import Bits, Floats, Rng, kernel
 from glfm.kernels.random import gamma, normal
 
 __all__ = ["draw_noise_and_weights", "row_means", "sums_of_squares"]
 
 
 @kernel
-def sums_of_squares(Y, out):
+def sums_of_squares(Y: Floats, out: Floats) -> None:
     """Compute y'y of every pseudo-column."""
     out[:] = 0.0
     for n in range(Y.shape[0]):
@@ -21,8 +22,19 @@ def sums_of_squares(Y, out):
 
 @kernel
 def draw_noise_and_weights(
-    rng, A, L, width, n_rows, squares, weight_variance, sampled, shape, rate, variance, B
-):
+    rng: Rng,
+    A: Floats,
+    L: Floats,
+    width: int,
+    n_rows: int,
+    squares: Floats,
+    weight_variance: float,
+    sampled: NDArray[np.bool_],
+    shape: Floats,
+    rate: Floats,
+    variance: Floats,
+    B: Floats,
+) -> None:
     """Draw s2 with the weights integrated out, then the weights given s2, for every pseudo-column.
 
     L is Z'Y with Y divided by the standard deviations in `variance`, which is updated in place; B is in the
@@ -55,7 +67,7 @@ def draw_noise_and_weights(
 
 
 @kernel
-def row_means(Z, width, B, start, stop, out):
+def row_means(Z: Bits, width: int, B: Floats, start: int, stop: int, out: Floats) -> None:
     """Compute the rows `start` to `stop` of Z B."""
     S = B.shape[1]
     for n in range(start, stop):

@@ -7,6 +7,8 @@ holes: numbers as they are, levels as their position.
 
 from __future__ import annotations
 
+import math
+import numbers
 from abc import ABC, abstractmethod
 from dataclasses import MISSING, dataclass, fields
 from typing import Any, ClassVar, Self
@@ -16,10 +18,10 @@ from numpy.typing import NDArray
 
 from glfm.column import Column, FloatArray
 from glfm.errors import SchemaError
+from glfm.kernels.jit import Rng
 
 __all__ = ["KINDS", "Evidence", "Kind", "Rng", "find_kind"]
 
-Rng = NDArray[np.uint64]
 Evidence = tuple[NDArray[Any], ...]
 KINDS: dict[str, type[Kind]] = {}
 
@@ -54,10 +56,21 @@ class Kind(ABC):
             KINDS[cls.name] = cls
 
     def __post_init__(self) -> None:
-        if self.noise_variance is not None and not self.noise_variance > 0:
-            raise SchemaError(f"noise_variance must be positive, not {self.noise_variance!r}.")
-        if len(self.noise_prior) != 2 or not all(value > 0 for value in self.noise_prior):
-            raise SchemaError(f"noise_prior is a pair of positive numbers, not {self.noise_prior!r}.")
+        self._check_numbers("noise_variance", above=0.0)
+        prior = self.noise_prior
+        if not isinstance(prior, tuple | list) or len(prior) != 2 or not all(map(_is_positive, prior)):
+            raise SchemaError(f"noise_prior is a pair of positive numbers, not {prior!r}.")
+        object.__setattr__(self, "noise_prior", (float(prior[0]), float(prior[1])))
+
+    def _check_numbers(self, *names: str, above: float = -math.inf) -> None:
+        """Refuse arguments that are neither None nor a finite number larger than `above`."""
+        for name in names:
+            value = getattr(self, name)
+            if value is None:
+                continue
+            if not isinstance(value, numbers.Real) or not above < float(value) < math.inf:
+                wanted = "a positive number" if above == 0.0 else "a number"
+                raise SchemaError(f"{name} must be {wanted}, not {value!r}.")
 
     # ---- columns
 
@@ -103,7 +116,7 @@ class Kind(ABC):
         """Thresholds to start from; empty for kinds that have none."""
         return np.empty(0)
 
-    def draw_theta(
+    def draw_theta(  # noqa: B027 - most kinds have no thresholds
         self, rng: Rng, evidence: Evidence, mean: FloatArray, theta: FloatArray, step: FloatArray, adapt: bool
     ) -> None:
         """Update the thresholds in place with the pseudo-observations integrated out."""
@@ -160,7 +173,12 @@ class Kind(ABC):
                 raise SchemaError(
                     f"Kind {kind.name!r} has no argument {name!r}: use {', '.join(sorted(known))}."
                 )
-        return type(kind)(**{k: tuple(v) if isinstance(v, list) else v for k, v in arguments.items()})
+        values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in arguments.items()}
+        return type(kind)(**values)
+
+
+def _is_positive(value: object) -> bool:
+    return isinstance(value, numbers.Real) and 0.0 < float(value) < math.inf
 
 
 def find_kind(kind: object) -> Kind:

@@ -10,7 +10,7 @@ import numpy as np
 
 from glfm.column import Column, FloatArray
 from glfm.kernels.gaussian import cdf, log_cdf, truncated_normal
-from glfm.kernels.jit import kernel
+from glfm.kernels.jit import Codes, kernel
 from glfm.kernels.random import normal
 from glfm.kinds.base import Evidence, Rng
 from glfm.kinds.levelled import LevelledKind
@@ -73,6 +73,15 @@ class Categorical(LevelledKind):
             return np.ones((location.shape[0], 1))
         return np.asarray(_level_probabilities(location / math.sqrt(variance)))
 
+    def log_density(
+        self, x: FloatArray, location: FloatArray, variance: float, theta: FloatArray
+    ) -> FloatArray:
+        score = np.where(np.isnan(x), np.nan, 0.0)
+        if self.n_levels > 1:
+            rows = np.flatnonzero(~np.isnan(x))
+            score[rows] = _log_probability_of(x[rows].astype(np.int32), location[rows] / math.sqrt(variance))
+        return score
+
     def sample(
         self, rng: np.random.Generator, location: FloatArray, variance: float, theta: FloatArray
     ) -> FloatArray:
@@ -82,7 +91,7 @@ class Categorical(LevelledKind):
 
 
 @kernel
-def _draw_two(rng, codes, mean, sd, y):  # type: ignore[no-untyped-def]
+def _draw_two(rng: Rng, codes: Codes, mean: FloatArray, sd: float, y: FloatArray) -> None:
     """Draw the difference of both pseudo-observations, then the first given the difference: one block."""
     root = math.sqrt(2.0) * sd
     half = math.sqrt(0.5) * sd
@@ -99,7 +108,7 @@ def _draw_two(rng, codes, mean, sd, y):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _draw_largest(rng, codes, mean, sd, y):  # type: ignore[no-untyped-def]
+def _draw_largest(rng: Rng, codes: Codes, mean: FloatArray, sd: float, y: FloatArray) -> None:
     """One Gibbs pass over a cell's pseudo-observations: the last level's, the winner's, the others'.
 
     The last level's pseudo-observation has no weights, so nothing else depends on it: it is drawn here from
@@ -128,40 +137,98 @@ def _draw_largest(rng, codes, mean, sd, y):  # type: ignore[no-untyped-def]
                 y[n, r] = mean[n, r] + sd * truncated_normal(rng, -np.inf, (top - mean[n, r]) / sd)
 
 
-_STEP = 0.35
-_LOG_ROOT_2PI = 0.5 * math.log(2.0 * math.pi)
+_ROOT_2PI = math.sqrt(2.0 * math.pi)
+_BELOW, _ABOVE = 6.0, 8.0  # how far the integrand reaches around its peak
 
 
 @kernel
-def _level_probabilities(location):  # type: ignore[no-untyped-def]
+def _step(levels: int) -> float:
+    """Return a step of the trapezoid rule that keeps its relative error below 1e-7 for so many levels."""
+    return 0.45 / math.sqrt(1.0 + 0.55 * math.log(levels))
+
+
+@kernel
+def _level_probabilities(location: FloatArray) -> FloatArray:
     """Integrate over the height of the winner with the trapezoid rule, which converges geometrically here.
 
-    All levels share the grid: p(r) is the integral of phi(t - m_r) / Phi(t - m_r) times the product of all
-    Phi(t - m_j).
+    All levels share the grid: p(r) is the integral of phi(t - m_r) times the product over j != r of
+    Phi(t - m_j), which a product from the left and one from the right give without a division.
     """
     n_rows, free = location.shape
     levels = free + 1
+    step = _step(levels)
     out = np.zeros((n_rows, levels))
     m = np.zeros(levels)
-    log_below = np.empty(levels)
+    below = np.empty(levels)
+    left = np.empty(levels)
     for n in range(n_rows):
-        for r in range(free):
-            m[r] = location[n, r]
-        m[free] = 0.0
+        m[:free] = location[n]
         if levels == 2:
             out[n, 0] = cdf(m[0] / math.sqrt(2.0))
             out[n, 1] = cdf(-m[0] / math.sqrt(2.0))
             continue
-        top, bottom = m.max(), m.min()
-        t = 0.5 * (top + bottom) - 7.0
-        end = top + 9.0
-        while t < end:
-            total = 0.0
+        top = m.max()
+        t = 0.5 * (top + m.min()) - _BELOW
+        while t < top + _ABOVE:
+            product = 1.0
             for r in range(levels):
-                log_below[r] = log_cdf(t - m[r])
-                total += log_below[r]
-            for r in range(levels):
+                below[r] = cdf(t - m[r])
+                left[r] = product
+                product *= below[r]
+            product = step / _ROOT_2PI
+            for r in range(levels - 1, -1, -1):
                 z = t - m[r]
-                out[n, r] += _STEP * math.exp(total - log_below[r] - 0.5 * z * z - _LOG_ROOT_2PI)
-            t += _STEP
+                out[n, r] += left[r] * product * math.exp(-0.5 * z * z)
+                product *= below[r]
+            t += step
+    return out
+
+
+@kernel
+def _log_probability_of(codes: Codes, location: FloatArray) -> FloatArray:
+    """Return the log probability of one level per row, by the same rule around that level's own peak.
+
+    Works with logarithms once the probability is too small for a float.
+    """
+    n_rows, free = location.shape
+    levels = free + 1
+    step = _step(levels)
+    out = np.empty(n_rows)
+    m = np.zeros(levels)
+    for n in range(n_rows):
+        r = codes[n]
+        m[:free] = location[n]
+        if levels == 2:
+            out[n] = log_cdf((m[r] - m[1 - r]) / math.sqrt(2.0))
+            continue
+        top = m.max()
+        start = 0.5 * (top + m[r]) - _BELOW
+        total = 0.0
+        t = start
+        while t < top + _ABOVE:
+            z = t - m[r]
+            product = math.exp(-0.5 * z * z)
+            for j in range(levels):
+                if j != r:
+                    product *= cdf(t - m[j])
+            total += product
+            t += step
+        if total > 1e-250:
+            out[n] = math.log(total * step / _ROOT_2PI)
+            continue
+        best = -np.inf
+        total = 0.0
+        t = start
+        while t < top + _ABOVE:
+            z = t - m[r]
+            part = -0.5 * z * z
+            for j in range(levels):
+                if j != r:
+                    part += log_cdf(t - m[j])
+            if part > best:
+                total *= math.exp(best - part)
+                best = part
+            total += math.exp(part - best)
+            t += step
+        out[n] = best + math.log(total * step / _ROOT_2PI)
     return out

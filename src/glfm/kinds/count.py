@@ -17,7 +17,8 @@ from glfm.kinds.numeric import NumericKind
 __all__ = ["Count"]
 
 _LARGEST = 2.0**53  # beyond it, x and x + 1 are the same float
-_MAX_EDGES = 512
+_MAX_EDGES = 512  # P(X >= x) is added up to here
+_NOTHING = 9.0  # standard deviations beyond which a normal tail is nothing
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +34,7 @@ class Count(NumericKind):
     name: ClassVar[str] = "count"
     letter: ClassVar[str] = "n"
     priority: ClassVar[int] = 30
+    lowest: ClassVar[float] = 0.0
     default_mapping: ClassVar[str] = "softplus"
 
     aux_variance: float = 0.0
@@ -55,45 +57,61 @@ class Count(NumericKind):
     def bounds(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
         with np.errstate(invalid="ignore"):
             zero = x == 0
-        near, far = self.link.inverse(x), self.link.inverse(x + 1.0)
+        near, far = self.place(x), self.place(x + 1.0)
         if self.link.increasing:
             return np.where(zero, -np.inf, near), far
         return far, np.where(zero, np.inf, near)
 
-    def to_value(self, w: FloatArray) -> FloatArray:
-        return np.clip(np.floor(self.link.forward(w)), 0.0, _LARGEST)
+    @property
+    def support(self) -> tuple[float, float]:
+        low, high = self.link.range  # the interval of 0 takes all that lies below it
+        return (-np.inf, high) if self.link.increasing else (low, np.inf)
 
-    def log_density(
-        self, x: FloatArray, location: FloatArray, variance: float, theta: FloatArray
-    ) -> FloatArray:
-        with np.errstate(invalid="ignore"):
-            whole = (x >= 0) & (x == np.floor(x))
-        score = super().log_density(x, location, variance, theta)
-        return np.where(whole | np.isnan(x), score, -np.inf)
+    def to_value(self, w: FloatArray) -> FloatArray:
+        first = float(self.place(np.array([1.0]))[0])
+        zero = w < first if self.link.increasing else w > first
+        return np.where(zero, 0.0, np.clip(np.floor(self.link.forward(w)), 0.0, _LARGEST))
+
+    def nearest(self, x: FloatArray) -> FloatArray:
+        return np.clip(np.rint(x), 0.0, _LARGEST)
 
     def cdf(self, x: FloatArray, location: FloatArray, variance: float, theta: FloatArray) -> FloatArray:
-        with np.errstate(invalid="ignore"):
-            below = super().cdf(np.floor(np.maximum(x, 0.0)), location, variance, theta)
-        return np.where(x < 0, 0.0, below)
+        return super().cdf(np.floor(x), location, variance, theta)
 
     def mean(self, location: FloatArray, variance: float, theta: FloatArray) -> FloatArray:
-        """Return the mean: the sum of P(X >= x), or E f(y) - 1/2 where counts are too many to sum."""
+        """Return the mean: the sum of P(X >= x), and an integral where counts are too many to sum."""
         center, sd = location[:, 0], math.sqrt(variance + self.aux_variance)
-        high = float(self.to_value(np.array([center.max() + 8.0 * sd]))[0]) if center.size else 0.0
-        low = float(self.to_value(np.array([center.min() - 8.0 * sd]))[0]) if center.size else 0.0
-        if not self.link.increasing:
-            low, high = high, low
-        if high - low > _MAX_EDGES:
-            smooth = super().mean(location, variance, theta)
-            return np.asarray(smooth)
-        edges = self.link.inverse(np.arange(low + 1.0, high + 1.0))
-        return low + np.asarray(_survival_sum(center, sd, edges, 1.0 if self.link.increasing else -1.0))
+        edges = self.place(np.arange(1.0, _MAX_EDGES + 1.0))
+        sign = 1.0 if self.link.increasing else -1.0
+        low, high = self.support
+        mean = np.asarray(_survival_sum(center, sd, edges, sign, low, high))
+        # The sum over all x > _MAX_EDGES is, by the midpoint rule, an integral from here on.
+        start = _MAX_EDGES + 0.5
+        edge = float(self.place(np.array([start]))[0])
+        if self.link.increasing:
+            low = max(low, edge)
+        else:
+            high = min(high, edge)
+        if np.isinf(edge):
+            return mean
+        return mean + self._integral(
+            lambda w: np.minimum(self.link.forward(w), _LARGEST) - start, center, sd, low, high
+        )
 
 
 @kernel
-def _survival_sum(center, sd, edges, sign):  # type: ignore[no-untyped-def]
+def _survival_sum(
+    center: FloatArray, sd: float, edges: FloatArray, sign: float, low: float, high: float
+) -> FloatArray:
+    """Add up P(X >= x) over x = 1, 2, ..., whose edges are given; w is truncated to [low, high]."""
     out = np.zeros(center.size)
+    end = sign * (center - (low if sign < 0.0 else high)) / sd
     for n in range(center.size):
+        beyond = cdf(end[n])
         for edge in edges:
-            out[n] += cdf(sign * (center[n] - edge) / sd)
+            z = sign * (center[n] - edge) / sd
+            if z < -_NOTHING:
+                break
+            out[n] += 1.0 if z > _NOTHING else cdf(z) - beyond
+        out[n] /= 1.0 - beyond
     return out

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -36,9 +36,17 @@ class LevelledKind(Kind):
         super().__post_init__()
         if self.levels is None:
             return
-        object.__setattr__(self, "levels", tuple(_plain(level) for level in self.levels))
-        if len(set(self.levels)) < len(self.levels):
-            raise SchemaError(f"levels must differ from each other, not {list(self.levels)!r}.")
+        given: Any = self.levels
+        if isinstance(given, str) or not isinstance(given, Iterable):
+            raise SchemaError(f"levels must be a list, not {given!r}.")
+        levels = tuple(_plain(level) for level in given)
+        object.__setattr__(self, "levels", levels)
+        try:
+            distinct = len(set(levels))
+        except TypeError:
+            raise SchemaError(f"levels must be text, numbers or the like, not {list(levels)!r}.") from None
+        if distinct < len(levels):
+            raise SchemaError(f"levels must differ from each other, not {list(levels)!r}.")
 
     def learn(self, column: Column) -> Self:
         if self.levels is not None:
@@ -48,21 +56,25 @@ class LevelledKind(Kind):
         elif column.type == "bool":
             levels = (False, True)
         else:
-            levels = column.distinct
-            if column.is_number and column.is_whole:
+            try:
+                levels = column.distinct
+            except TypeError:
+                raise DataError(
+                    f"Column {column.name!r} holds values that cannot be levels, such as "
+                    f"{str(column.observed[0])[:40]!r}: turn them into text."
+                ) from None
+            if column.is_number and np.isinf(column.observed).any():
+                raise DataError(
+                    f"Column {column.name!r} holds an infinite value: replace it by a number or a hole."
+                )
+            if column.is_whole:
                 levels = tuple(int(level) for level in levels)
-        try:
-            learnt = replace(self, levels=tuple(levels))
-        except TypeError as error:
-            raise DataError(
-                f"Column {column.name!r} holds values that cannot be levels: turn them into text."
-            ) from error
         if self.needs_order and column.type == "string" and len(levels) > 2:
             raise SchemaError(
                 f"Column {column.name!r} is text, so the order of its levels is unknown: "
                 f'give it, as in glfm.Ordinal(levels=["low", "middle", "high"]).'
             )
-        return learnt
+        return replace(self, levels=tuple(levels))
 
     @property
     def n_levels(self) -> int:
@@ -83,14 +95,15 @@ class LevelledKind(Kind):
                 known = ", ".join(repr(level) for level in (self.levels or ())[:8])
                 more = ", ..." if len(self.levels or ()) > 8 else ""
                 raise DataError(
-                    f"Column {column.name!r} holds the level {values[n]!r}, which is not one of {known}{more}: "
-                    "mend it, make it a hole, or add it to levels."
+                    f"Column {column.name!r} holds the level {values[n]!r}, which is not one of "
+                    f"{known}{more}: mend it, make it a hole, or add it to levels."
                 ) from None
         return x
 
     def decode(self, x: FloatArray) -> NDArray[Any]:
-        levels = np.empty(max(len(self.levels or ()), 1), dtype=object)
-        levels[:] = self.levels or (None,)
+        levels = np.empty(self.n_levels, dtype=object)
+        for position, level in enumerate(self.levels or ()):  # a level may itself be a sequence
+            levels[position] = level
         return np.asarray(levels[x.astype(np.intp)])
 
     def evidence(self, x: FloatArray) -> Evidence:
@@ -99,16 +112,6 @@ class LevelledKind(Kind):
     @abstractmethod
     def probabilities(self, location: FloatArray, variance: float, theta: FloatArray) -> FloatArray:
         """Return the probability of every level for each row, rows x levels."""
-
-    def log_density(
-        self, x: FloatArray, location: FloatArray, variance: float, theta: FloatArray
-    ) -> FloatArray:
-        score = np.full(x.size, np.nan)
-        rows = np.flatnonzero(~np.isnan(x))
-        p = self.probabilities(location[rows], variance, theta)
-        with np.errstate(divide="ignore"):
-            score[rows] = np.log(p[np.arange(rows.size), x[rows].astype(np.intp)])
-        return score
 
 
 def _plain(level: Hashable) -> Hashable:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_ndtr, ndtr
 
 from glfm.column import Column, FloatArray
 from glfm.errors import DataError, SchemaError
@@ -22,12 +22,22 @@ from glfm.kernels.gaussian import interval_log_masses, truncated_normal
 from glfm.kernels.jit import kernel
 from glfm.kernels.random import normal
 from glfm.kinds.base import Evidence, Kind, Rng
-from glfm.mappings import Link, Mapping, Transform, find_mapping, find_transform, standard_inverse
+from glfm.mappings import (
+    MAPPINGS,
+    TRANSFORMS,
+    Link,
+    Mapping,
+    Transform,
+    find_mapping,
+    find_transform,
+    standard_inverse,
+)
 
 __all__ = ["NumericKind"]
 
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(48)
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(40)
 _REACH = 9.0  # standard deviations beyond which a normal density is nothing
+_UNITS = 2.0 ** np.arange(-3, 4)  # in standard deviations: from nearly linear to nearly logarithmic
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +59,8 @@ class NumericKind(Kind):
 
     is_number: ClassVar[bool] = True
     is_ordered: ClassVar[bool] = True
+    #: No value lies below it.
+    lowest: ClassVar[float] = -np.inf
     default_mapping: ClassVar[str] = "affine"
 
     mapping: Any = None
@@ -63,11 +75,9 @@ class NumericKind(Kind):
         if self.mapping is not None:
             find_mapping(self.mapping)
         find_transform(self.transform)
-        for name in ("scale", "unit"):
-            value = getattr(self, name)
-            if value is not None and not value > 0:
-                raise SchemaError(f"{name} must be positive, not {value!r}.")
-        if not self.aux_variance >= 0:
+        self._check_numbers("shift", "aux_variance")
+        self._check_numbers("scale", "unit", above=0.0)
+        if self.aux_variance < 0:
             raise SchemaError(f"aux_variance must not be negative, not {self.aux_variance!r}.")
 
     # ---- columns
@@ -85,11 +95,19 @@ class NumericKind(Kind):
         """Return the ends of each value's interval on the pseudo-scale; equal ends: a point; NaN: a hole."""
 
     def encode(self, column: Column) -> FloatArray:
+        x = self._read(column)
+        if self._is_learnt:
+            observed = x[~np.isnan(x)]
+            _check_reached(column, observed, self._pseudo(observed))
+        return x
+
+    def _read(self, column: Column) -> FloatArray:
+        """Return the values if the kind allows them all."""
         if not column.is_number:
             raise DataError(
                 f"Column {column.name!r} is declared {self.name} but holds text such as "
-                f"{str(column.distinct[0])[:40]!r}: convert it to numbers or call it categorical."
-                if column.distinct
+                f"{str(column.observed[0])[:40]!r}: convert it to numbers or call it categorical."
+                if column.observed.size
                 else f"Column {column.name!r} is declared {self.name} but has no numeric type: convert it."
             )
         x = np.array(column.values, dtype=np.float64)
@@ -102,12 +120,8 @@ class NumericKind(Kind):
         if not allowed.all():
             bad = observed[~allowed][0]
             raise DataError(
-                f"Column {column.name!r} is {self.name} but holds {bad:g}: {rule}; mend the value or choose "
-                "another kind."
-            )
-        if self.scale is not None and not np.isfinite(self._pseudo(observed)).all():
-            raise DataError(
-                f"Column {column.name!r} holds values that its transform or mapping cannot take: choose another."
+                f"Column {column.name!r} is {self.name} but holds {bad:.16g}: {rule}; mend the value or "
+                "choose another kind."
             )
         return x
 
@@ -115,20 +129,18 @@ class NumericKind(Kind):
         return x
 
     def learn(self, column: Column) -> Self:
-        if self.shift is not None and self.scale is not None and self.unit is not None:
-            return self
-        x = self.encode(column)
-        learnt = self._learn_more(x[~np.isnan(x)])
-        points = learnt._representatives(x[~np.isnan(x)])
+        x = self._read(column)
+        x = x[~np.isnan(x)]
+        learnt = self._learn_more(x)
+        if self._is_learnt:
+            return learnt
+        points = learnt._representatives(x)
         transform = find_transform(self.transform)
         mapping_name = self.mapping or ("affine" if transform else self.default_mapping)
         mapping = find_mapping(mapping_name)
-        unit = self.unit or _typical_size(points, mapping, transform)
+        unit = self.unit or _learn_unit(points, mapping, transform)
         v = standard_inverse(mapping, transform, unit, points)
-        if not np.isfinite(v).all():
-            raise DataError(
-                f"Column {column.name!r} holds values that its transform or mapping cannot take: choose another."
-            )
+        _check_reached(column, x, v)
         center, spread = _center_and_spread(v)
         return replace(
             learnt,
@@ -140,6 +152,10 @@ class NumericKind(Kind):
 
     def _learn_more(self, x: FloatArray) -> Self:
         return self
+
+    @property
+    def _is_learnt(self) -> bool:
+        return self.shift is not None and self.scale is not None and self.unit is not None
 
     @cached_property
     def link(self) -> Link:
@@ -153,6 +169,15 @@ class NumericKind(Kind):
 
     def _pseudo(self, x: FloatArray) -> FloatArray:
         return self.link.inverse(self._representatives(x))
+
+    def place(self, x: FloatArray) -> FloatArray:
+        """Return the pseudo-observation of `x`; the infinite end on its side if nothing reaches `x`."""
+        w = self.link.inverse(x)
+        beyond = np.isnan(w) & ~np.isnan(x)
+        if not beyond.any():
+            return w
+        left = (x < self.link.forward(0.0)) == self.link.increasing
+        return np.where(beyond, np.where(left, -np.inf, np.inf), w)
 
     # ---- pseudo-observations
 
@@ -184,33 +209,39 @@ class NumericKind(Kind):
     @property
     def support(self) -> tuple[float, float]:
         """The part of the pseudo-scale whose values the kind allows; the rest is truncated away."""
-        return (-np.inf, np.inf)
+        return self.link.range
 
     def to_value(self, w: FloatArray) -> FloatArray:
         """Return the value at each point of the pseudo-scale."""
         return self.link.forward(w)
+
+    def nearest(self, x: FloatArray) -> FloatArray:
+        """Return the allowed value nearest to each number."""
+        return x
 
     def log_density(
         self, x: FloatArray, location: FloatArray, variance: float, theta: FloatArray
     ) -> FloatArray:
         mean, sd = location[:, 0], math.sqrt(variance + self.aux_variance)
         lower, upper = self.bounds(x)
-        mass = interval_log_masses(lower, upper, mean, sd)
+        mass = interval_log_masses(np.clip(lower, *self.support), np.clip(upper, *self.support), mean, sd)
         z = (lower - mean) / sd
-        with np.errstate(invalid="ignore"):
+        with np.errstate(invalid="ignore", over="ignore"):
             point = -0.5 * z * z - math.log(sd) - 0.5 * math.log(2 * math.pi) + self.link.log_slope(x)
-        return np.where(lower == upper, point, mass) - self.log_support_mass(mean, sd)
+        score = np.where(lower == upper, np.where(np.isinf(lower), -np.inf, point), mass)
+        allowed = self._allowed(x)[0] | np.isnan(x)
+        return np.where(allowed, score - self.log_support_mass(mean, sd), -np.inf)
 
     def cdf(self, x: FloatArray, location: FloatArray, variance: float, theta: FloatArray) -> FloatArray:
         """Return the probability of a value not above each `x`; NaN in the holes."""
         mean, sd = location[:, 0], math.sqrt(variance + self.aux_variance)
         lower, upper = self.bounds(x)
-        edge = upper if self.link.increasing else lower
         low, high = self.support
-        below = _mass(low, np.clip(edge, low, high), mean, sd)
-        total = _mass(low, high, mean, sd)
-        below = np.divide(below, total, out=np.zeros_like(below), where=total > 0)
-        return below if self.link.increasing else 1.0 - below
+        if self.link.increasing:
+            below = interval_log_masses(np.full_like(mean, low), np.clip(upper, low, high), mean, sd)
+        else:
+            below = interval_log_masses(np.clip(lower, low, high), np.full_like(mean, high), mean, sd)
+        return np.where(x < self.lowest, 0.0, np.exp(below - self.log_support_mass(mean, sd)))
 
     def log_support_mass(self, mean: FloatArray, sd: float) -> FloatArray:
         """Return the log probability of the support, 0 where nothing is truncated away."""
@@ -230,43 +261,88 @@ class NumericKind(Kind):
         return self.to_value(_draw_truncated(stream, low, high, mean, sd))
 
     def mean(self, location: FloatArray, variance: float, theta: FloatArray) -> FloatArray:
-        """Return the mean of each cell, by Gauss-Legendre quadrature on the pseudo-scale."""
-        center, sd = location[:, 0], math.sqrt(variance + self.aux_variance)
+        """Return the mean of each cell."""
         low, high = self.support
         if self.atom is not None:  # the atom is the value zero, so it adds nothing to the mean
             low, high = (max(low, self.atom[1]), high) if self.atom[0] == -np.inf else (low, self.atom[0])
-        a = np.maximum(low, center - _REACH * sd)
-        b = np.maximum(np.minimum(high, center + _REACH * sd), a)
-        w = 0.5 * (a + b)[:, None] + 0.5 * (b - a)[:, None] * _NODES
-        z = (w - center[:, None]) / sd
-        weight = np.exp(-0.5 * z * z) * _WEIGHTS * (0.5 * (b - a) / (sd * math.sqrt(2 * math.pi)))[:, None]
-        return np.asarray((weight * self.to_value(w)).sum(axis=1) / np.exp(self.log_support_mass(center, sd)))
+        return self._integral(
+            self.to_value, location[:, 0], math.sqrt(variance + self.aux_variance), low, high
+        )
+
+    def _integral(
+        self,
+        value: Callable[[FloatArray], FloatArray],
+        center: FloatArray,
+        sd: float,
+        low: float,
+        high: float,
+    ) -> FloatArray:
+        """Return E[value(w); low < w < high] by Gauss-Legendre quadrature on both sides of the link's bend.
+
+        Nodes crowd at the ends of a panel, which is where the bend is. A panel in a tail of the normal
+        density reaches only as far as the density does.
+        """
+        bend = -self.link.shift / self.link.scale
+        log_total = self.log_support_mass(center, sd)
+        total = np.zeros_like(center)
+        for start, stop in ((low, min(max(bend, low), high)), (min(max(bend, low), high), high)):
+            a, b = (start - center) / sd, (stop - center) / sd
+            near = np.clip(0.0, a, b)  # where the density is highest
+            reach = _REACH * _REACH / (np.sqrt(near * near + _REACH * _REACH) + np.abs(near))
+            a, b = np.maximum(a, near - reach), np.minimum(b, near + reach)
+            z = 0.5 * (a + b)[:, None] + 0.5 * (b - a)[:, None] * _NODES
+            log_weight = -0.5 * z * z - log_total[:, None] - 0.5 * math.log(2 * math.pi)
+            weight = np.exp(log_weight) * _WEIGHTS * 0.5 * (b - a)[:, None]
+            total += (weight * value(center[:, None] + sd * z)).sum(axis=1)
+        return total
 
     def _jsonable(self, name: str, value: Any) -> Any:
-        if name == "mapping" and isinstance(value, Mapping):
-            raise SchemaError("A mapping given as an object cannot be written to JSON: give it by name.")
+        if name == "mapping" and not isinstance(value, str):
+            known = getattr(value, "name", None)
+            if MAPPINGS.get(known or "") is not value:
+                raise SchemaError("A mapping given as an object cannot be written to JSON: give it by name.")
+            value = known
         if name == "transform" and not isinstance(value, str):
-            value = value.name if isinstance(value, Transform) else None
-            if value is None:
+            known = getattr(value, "name", None)
+            if TRANSFORMS.get(known or "") is not value:
                 raise SchemaError("A transform made of functions cannot be written to JSON: give it by name.")
+            value = known
         return super()._jsonable(name, value)
 
 
-def _mass(low: float, high: FloatArray | float, mean: FloatArray, sd: float) -> FloatArray:
-    """Return the probability between two points; the left tail is accurate, which is what cdf needs."""
-    if np.isinf(low):
-        return np.asarray(ndtr((high - mean) / sd))
-    return np.asarray(np.exp(log_ndtr((high - mean) / sd)) - ndtr((low - mean) / sd))
+def _check_reached(column: Column, x: FloatArray, v: FloatArray) -> None:
+    """Refuse values `x` to which the mapping or its transform gives no finite `v`."""
+    lost = x[~np.isfinite(v)]
+    if lost.size:
+        raise DataError(
+            f"Column {column.name!r} holds {lost[0]:.16g}, which its transform or mapping cannot take: "
+            "mend the value or choose another."
+        )
 
 
-def _typical_size(points: FloatArray, mapping: Mapping, transform: Transform | None) -> float:
-    """Return the unit of a mapping: the median of the (transformed) positive values."""
+def _learn_unit(points: FloatArray, mapping: Mapping, transform: Transform | None) -> float:
+    """Return the unit of a mapping: the multiple of the standard deviation that makes values most normal.
+
+    The criterion is the likelihood of Box and Cox (1964). Where the unit is only a factor (exp, square), and
+    for a constant column, a typical size does.
+    """
     if mapping.name == "affine":
         return 1.0
     with np.errstate(all="ignore"):
         t = points if transform is None else transform.forward(points)
     positive = t[t > 0]
-    return float(np.median(positive)) if positive.size else 1.0
+    if not positive.size:
+        return 1.0
+    size = float(np.median(positive))
+    spread = float((positive / size).std())
+    if mapping.name in ("exp", "square") or not 1e-12 < spread < np.inf:
+        return size
+    scores = []
+    for factor in _UNITS:
+        x = positive / size / (factor * spread)
+        spread_v = _center_and_spread(mapping.inverse(x))[1]
+        scores.append(float(mapping.log_slope(x).mean()) - math.log(factor) - math.log(spread_v))
+    return size * spread * float(_UNITS[int(np.argmax(scores))])
 
 
 def _center_and_spread(v: FloatArray) -> tuple[float, float]:
@@ -289,7 +365,15 @@ def _is_increasing(link: Link) -> bool:
 
 
 @kernel
-def _draw_within(rng, lower, upper, mean, variance, aux_variance, y):  # type: ignore[no-untyped-def]
+def _draw_within(
+    rng: Rng,
+    lower: FloatArray,
+    upper: FloatArray,
+    mean: FloatArray,
+    variance: float,
+    aux_variance: float,
+    y: FloatArray,
+) -> None:
     """Draw y ~ N(mean, variance) given that y + u, u ~ N(0, aux_variance), is where the bounds say."""
     sd = math.sqrt(variance)
     sd_sum = math.sqrt(variance + aux_variance)
@@ -302,7 +386,8 @@ def _draw_within(rng, lower, upper, mean, variance, aux_variance, y):  # type: i
             continue
         w = a
         if a < upper[n]:
-            w = mean[n] + sd_sum * truncated_normal(rng, (a - mean[n]) / sd_sum, (upper[n] - mean[n]) / sd_sum)
+            b = upper[n]
+            w = mean[n] + sd_sum * truncated_normal(rng, (a - mean[n]) / sd_sum, (b - mean[n]) / sd_sum)
             w = min(max(w, a), upper[n])
         y[n] = mean[n] + gain * (w - mean[n])
         if aux_variance > 0.0:
@@ -310,7 +395,7 @@ def _draw_within(rng, lower, upper, mean, variance, aux_variance, y):  # type: i
 
 
 @kernel
-def _draw_truncated(rng, low, high, mean, sd):  # type: ignore[no-untyped-def]
+def _draw_truncated(rng: Rng, low: float, high: float, mean: FloatArray, sd: float) -> FloatArray:
     out = np.empty(mean.size)
     for n in range(mean.size):
         out[n] = mean[n] + sd * truncated_normal(rng, (low - mean[n]) / sd, (high - mean[n]) / sd)

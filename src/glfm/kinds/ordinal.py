@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
 
 from glfm.column import Column, FloatArray
-from glfm.errors import SchemaError
 from glfm.kernels.gaussian import interval_log_mass, interval_log_masses, truncated_normal
-from glfm.kernels.jit import kernel
+from glfm.kernels.jit import Codes, kernel
 from glfm.kernels.random import normal, uniform
 from glfm.kinds.base import Evidence, Rng
 from glfm.kinds.levelled import LevelledKind
@@ -44,8 +44,7 @@ class Ordinal(LevelledKind):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not self.threshold_variance > 0:
-            raise SchemaError(f"threshold_variance must be positive, not {self.threshold_variance!r}.")
+        self._check_numbers("threshold_variance", above=0.0)
 
     @classmethod
     def claim(cls, column: Column) -> str | None:
@@ -84,7 +83,7 @@ class Ordinal(LevelledKind):
         mean, sd = location[:, 0], math.sqrt(variance)
         columns = [
             np.exp(interval_log_masses(np.full_like(mean, low), np.full_like(mean, high), mean, sd))
-            for low, high in zip(edges[:-1], edges[1:], strict=True)
+            for low, high in pairwise(edges)
         ]
         return np.column_stack(columns)
 
@@ -104,7 +103,9 @@ class Ordinal(LevelledKind):
 
 
 @kernel
-def _draw_between(rng, codes, edges, mean, sd, y):  # type: ignore[no-untyped-def]
+def _draw_between(
+    rng: Rng, codes: Codes, edges: FloatArray, mean: FloatArray, sd: float, y: FloatArray
+) -> None:
     for n in range(y.size):
         if codes[n] < 0:
             y[n] = mean[n] + sd * normal(rng)
@@ -115,7 +116,16 @@ def _draw_between(rng, codes, edges, mean, sd, y):  # type: ignore[no-untyped-de
 
 
 @kernel
-def _move_thresholds(rng, codes, mean, sd, variance, theta, step, adapt):  # type: ignore[no-untyped-def]
+def _move_thresholds(
+    rng: Rng,
+    codes: Codes,
+    mean: FloatArray,
+    sd: float,
+    variance: float,
+    theta: FloatArray,
+    step: FloatArray,
+    adapt: bool,
+) -> None:
     """Metropolis steps, one free threshold after the other, on the likelihood of the levels (Cowles, 1996).
 
     A proposal outside its neighbours is refused; `step` adapts towards 44 % acceptance during warm-up.

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glfm.column import Column, FloatArray
-from glfm.errors import SchemaError
 from glfm.kinds.numeric import NumericKind
 
 __all__ = ["Positive"]
@@ -37,14 +36,14 @@ class Positive(NumericKind):
     name: ClassVar[str] = "positive"
     letter: ClassVar[str] = "p"
     priority: ClassVar[int] = 40
+    lowest: ClassVar[float] = 0.0
     default_mapping: ClassVar[str] = "softplus"
 
     smallest: float | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.smallest is not None and not self.smallest > 0:
-            raise SchemaError(f"smallest must be positive, not {self.smallest!r}.")
+        self._check_numbers("smallest", above=0.0)
 
     @classmethod
     def claim(cls, column: Column) -> str | None:
@@ -68,15 +67,17 @@ class Positive(NumericKind):
     def atom(self) -> tuple[float, float] | None:
         if self.smallest is None and self.link.mapping.name != "square":
             return None
-        edge = float(self.link.inverse(self.smallest or 0.0))
+        edge = float(self.place(np.array([self.smallest or 0.0]))[0])
         return (-np.inf, edge) if self.link.increasing else (edge, np.inf)
 
     @property
     def support(self) -> tuple[float, float]:
-        edge = float(self.link.inverse(0.0))
-        if self.atom is not None or not np.isfinite(edge):
-            return (-np.inf, np.inf)
-        return (edge, np.inf) if self.link.increasing else (-np.inf, edge)
+        low, high = self.link.range
+        # The atom takes all that lies below it; without one, what lies below zero is truncated away.
+        edge = -np.inf if self.atom is not None else float(self.place(np.array([0.0]))[0])
+        if self.link.increasing:
+            return (edge if edge < np.inf else -np.inf), high
+        return low, (edge if edge > -np.inf else np.inf)
 
     def to_value(self, w: FloatArray) -> FloatArray:
         x = self.link.forward(w)
@@ -85,7 +86,7 @@ class Positive(NumericKind):
         return np.where((w >= self.atom[0]) & (w < self.atom[1]), 0.0, x)
 
     def bounds(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
-        point = self.link.inverse(x)
+        point = self.place(x)
         if self.atom is None:
             return point, point
         with np.errstate(invalid="ignore"):

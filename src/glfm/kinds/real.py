@@ -39,5 +39,5 @@ class Real(NumericKind):
         return x
 
     def bounds(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
-        point = self.link.inverse(x)
+        point = self.place(x)
         return point, point

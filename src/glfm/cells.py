@@ -1,0 +1,185 @@
+"""The predictive distribution of one column's cells, averaged over draws.
+
+A kind knows the distribution of a cell given one draw; here the draws are mixed. Numbers are mixed on the
+pseudo-scale, where every component is a (possibly truncated) normal; levels by their probabilities.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Generic, TypeVar
+
+import numpy as np
+from scipy.special import logsumexp
+
+from glfm.column import FloatArray
+from glfm.kernels.mixture import mixture_log_density, mixture_log_mass, mixture_quantile
+from glfm.kinds.base import Kind
+from glfm.kinds.levelled import LevelledKind
+from glfm.kinds.numeric import NumericKind
+
+__all__ = ["Cells", "LevelCells", "NumberCells", "cells_of"]
+
+K = TypeVar("K", bound=Kind)
+_GRID = 24
+_STEPS = 16
+
+
+@dataclass(frozen=True, eq=False)
+class Cells(ABC, Generic[K]):
+    """Cells of one column, one component per draw.
+
+    Parameters
+    ----------
+    kind
+        Of the column.
+    locations
+        One array (rows x free pseudo-columns) per draw.
+    variances, thetas
+        Noise variance and thresholds per draw.
+    """
+
+    kind: K
+    locations: Sequence[FloatArray]
+    variances: FloatArray
+    thetas: Sequence[FloatArray]
+
+    @property
+    def n_rows(self) -> int:
+        """Number of cells."""
+        return self.locations[0].shape[0]
+
+    @abstractmethod
+    def log_density(self, x: FloatArray) -> FloatArray:
+        """Return the log density of one encoded value per cell; NaN in the holes."""
+
+    @abstractmethod
+    def mode(self) -> FloatArray:
+        """Return the most probable value."""
+
+    @abstractmethod
+    def quantile(self, q: float) -> FloatArray:
+        """Return the smallest value that is not exceeded with probability `q`."""
+
+    @abstractmethod
+    def cdf(self, x: FloatArray) -> FloatArray:
+        """Return the probability of not exceeding one encoded value per cell; NaN in the holes."""
+
+
+class LevelCells(Cells[LevelledKind]):
+    """Cells whose values are levels."""
+
+    @cached_property
+    def probabilities(self) -> FloatArray:
+        """Probability of every level, rows x levels."""
+        parts = zip(self.locations, self.variances, self.thetas, strict=True)
+        total = sum(self.kind.probabilities(at, float(s2), theta) for at, s2, theta in parts)
+        return np.asarray(total / np.sum(total, axis=1, keepdims=True))
+
+    def log_density(self, x: FloatArray) -> FloatArray:
+        parts = zip(self.locations, self.variances, self.thetas, strict=True)
+        scores = np.stack([self.kind.log_density(x, at, float(s2), theta) for at, s2, theta in parts])
+        return np.asarray(logsumexp(scores, axis=0) - np.log(len(self.locations)))
+
+    def mode(self) -> FloatArray:
+        return self.probabilities.argmax(axis=1).astype(np.float64)
+
+    def quantile(self, q: float) -> FloatArray:
+        below = np.cumsum(self.probabilities, axis=1)
+        below[:, -1] = 1.0
+        return (below < q - 1e-12).sum(axis=1).astype(np.float64)
+
+    def cdf(self, x: FloatArray) -> FloatArray:
+        below = np.cumsum(self.probabilities, axis=1)
+        at = np.where(np.isnan(x), 0, x).astype(np.intp)
+        return np.where(np.isnan(x), np.nan, np.minimum(below[np.arange(x.size), at], 1.0))
+
+
+class NumberCells(Cells[NumericKind]):
+    """Cells whose values are numbers."""
+
+    @cached_property
+    def _mixture(self) -> tuple[FloatArray, FloatArray]:
+        """Means (rows x draws) and standard deviations of the components on the pseudo-scale."""
+        means = np.column_stack([location[:, 0] for location in self.locations])
+        return np.ascontiguousarray(means), np.sqrt(self.variances + self.kind.aux_variance)
+
+    @cached_property
+    def _log_support(self) -> FloatArray:
+        """Log mass of the support under every component, rows x draws."""
+        means, sds = self._mixture
+        parts = [self.kind.log_support_mass(means[:, t], sds[t]) for t in range(sds.size)]
+        return np.ascontiguousarray(np.column_stack(parts))
+
+    def log_density(self, x: FloatArray) -> FloatArray:
+        means, sds = self._mixture
+        lower, upper = self.kind.bounds(x)
+        score = np.full(x.size, np.nan)
+        point = np.flatnonzero(lower == upper)
+        score[point] = mixture_log_density(lower[point], means[point], sds, self._log_support[point])
+        score[point] += self.kind.link.log_slope(x[point])
+        inside = np.flatnonzero(lower < upper)
+        score[inside] = mixture_log_mass(
+            lower[inside], upper[inside], means[inside], sds, self._log_support[inside]
+        )
+        return score
+
+    def mean(self) -> FloatArray:
+        """Return the mean."""
+        parts = zip(self.locations, self.variances, self.thetas, strict=True)
+        return np.mean([self.kind.mean(at, float(s2), theta) for at, s2, theta in parts], axis=0)
+
+    def quantile(self, q: float) -> FloatArray:
+        means, sds = self._mixture
+        q = q if self.kind.link.increasing else 1.0 - q
+        return self.kind.to_value(np.asarray(mixture_quantile(q, means, sds, *self.kind.support)))
+
+    def cdf(self, x: FloatArray) -> FloatArray:
+        parts = zip(self.locations, self.variances, self.thetas, strict=True)
+        return np.mean([self.kind.cdf(x, at, float(s2), theta) for at, s2, theta in parts], axis=0)
+
+    def mode(self) -> FloatArray:
+        """Return the value of highest density; zero where zeros are more probable than all other values."""
+        means, sds = self._mixture
+        low, high = self.kind.support
+        if self.kind.atom is not None:
+            low, high = (self.kind.atom[1], high) if np.isinf(self.kind.atom[0]) else (low, self.kind.atom[0])
+        a = np.clip((means - 3 * sds).min(axis=1), low, high)
+        b = np.clip((means + 3 * sds).max(axis=1), low, high)
+        grid = np.linspace(a, b, _GRID)
+        scores = np.stack([self._score(w) for w in grid])
+        best = grid[scores.argmax(axis=0), np.arange(self.n_rows)]
+        value = self._climb(best, (b - a) / (_GRID - 1), low, high)
+        if self.kind.atom is not None:
+            value = np.where(np.exp(self.log_density(np.zeros(self.n_rows))) >= 0.5, 0.0, value)
+        return value
+
+    def _score(self, w: FloatArray) -> FloatArray:
+        """Log density, or log probability of a count, of the value at `w`, in the space of values."""
+        score = self.log_density(self.kind.to_value(w))
+        return np.where(np.isnan(score), -np.inf, score)
+
+    def _climb(self, w: FloatArray, step: FloatArray, low: float, high: float) -> FloatArray:
+        """Halve the step until the top is found."""
+        top = self._score(w)
+        for _ in range(_STEPS):
+            for sign in (-1.0, 1.0):
+                trial = np.clip(w + sign * step, low, high)
+                score = self._score(trial)
+                w, top = np.where(score > top, trial, w), np.maximum(score, top)
+            step = step * 0.6
+        return self.kind.to_value(w)
+
+
+def cells_of(
+    kind: Kind, locations: Sequence[FloatArray], variances: FloatArray, thetas: Sequence[FloatArray]
+) -> LevelCells | NumberCells:
+    """Return the cells of a column of any kind."""
+    if isinstance(kind, LevelledKind):
+        return LevelCells(kind, locations, variances, thetas)
+    if isinstance(kind, NumericKind):
+        return NumberCells(kind, locations, variances, thetas)
+    raise TypeError(f"{kind!r} is neither a kind of number nor of levels")

@@ -1,0 +1,53 @@
+"""The loop: sweeps, the draws that are kept, the number that progress shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from glfm.draws import Draw
+from glfm.priors import Schedule
+from glfm.problem import Problem
+from glfm.sampler import CollapsedSampler
+from glfm.state import State
+
+__all__ = ["Chain"]
+
+
+class Chain:
+    """One Markov chain; iterate over it to run it, sweep by sweep.
+
+    Parameters
+    ----------
+    problem
+        What the chain is conditioned on.
+    schedule
+        How many sweeps, and which are kept.
+    seed
+        Of the chain's own random stream.
+    index
+        Number of the chain.
+    """
+
+    def __init__(
+        self, problem: Problem, schedule: Schedule, seed: np.random.SeedSequence, index: int = 0
+    ) -> None:
+        self.problem = problem
+        self.schedule = schedule
+        self.index = index
+        self.state = State.start(problem, seed)
+        self.draws: list[Draw] = []
+        self._sampler = CollapsedSampler(problem)
+
+    def __iter__(self) -> Iterator[State]:
+        """Run to the end of the schedule, giving the state after every sweep."""
+        while self.state.sweep < self.schedule.n_sweeps:
+            self._sampler.sweep(self.state, adapt=self.state.sweep < self.schedule.n_warmup)
+            if self.schedule.keeps(self.state.sweep):
+                self.keep()
+            yield self.state
+
+    def keep(self) -> None:
+        """Keep the present state as a draw."""
+        self.draws.append(Draw.of(self.problem, self.state, self.index, len(self.draws)))

@@ -1,0 +1,81 @@
+"""Where chains run: here, in threads of this process."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+import warnings
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
+
+from threadpoolctl import threadpool_limits
+
+from glfm.chain import Chain
+from glfm.errors import FitWarning, SchemaError
+from glfm.progress import Progress
+
+__all__ = ["LocalEngine"]
+
+
+class LocalEngine:
+    """Run the chains of a fit in threads; the compiled sweeps release the GIL."""
+
+    def run(self, chains: Sequence[Chain], n_jobs: int | None = None, progress: bool = True) -> None:
+        """Run all chains to their end, or until the user interrupts."""
+        stop = threading.Event()
+        with _one_blas_thread(), Progress(len(chains), chains[0].schedule.n_sweeps, progress) as shown:
+            with ThreadPoolExecutor(_workers(n_jobs, len(chains))) as pool:
+                futures = [pool.submit(_run, chain, stop, shown) for chain in chains]
+                try:
+                    while wait(futures, timeout=0.1).not_done:
+                        pass
+                except KeyboardInterrupt:
+                    stop.set()
+                    wait(futures)
+            for future in futures:
+                future.result()
+        if stop.is_set():
+            self._finish_early(chains)
+
+    def _finish_early(self, chains: Sequence[Chain]) -> None:
+        done = [f"{chain.state.sweep} of {chain.schedule.n_sweeps}" for chain in chains]
+        for chain in chains:
+            if not chain.draws and chain.state.sweep:
+                chain.keep()
+        if not any(chain.draws for chain in chains):
+            raise KeyboardInterrupt
+        warnings.warn(
+            f"The fit was interrupted after {', '.join(done)} sweeps: it can be used, but it rests on fewer "
+            "draws than planned.",
+            FitWarning,
+            stacklevel=4,
+        )
+
+
+def _run(chain: Chain, stop: threading.Event, shown: Progress) -> None:
+    last = 0.0
+    for state in chain:
+        now = time.monotonic()
+        if now - last > 0.1 or state.sweep == chain.schedule.n_sweeps:
+            shown.update(chain.index, state.sweep, state.width - int(chain.problem.priors.bias))
+            last = now
+        if stop.is_set():
+            return
+
+
+def _workers(n_jobs: int | None, n_chains: int) -> int:
+    cores = os.cpu_count() or 1
+    if n_jobs is None or n_jobs == -1:
+        return max(1, min(cores, n_chains))
+    if n_jobs < 1:
+        raise SchemaError(f"n_jobs is a positive number, -1 or None for all cores, not {n_jobs!r}.")
+    return min(n_jobs, n_chains)
+
+
+@contextmanager
+def _one_blas_thread() -> Iterator[None]:
+    """Sums must not depend on how many threads the linear algebra library would use."""
+    with threadpool_limits(limits=1, user_api="blas"):
+        yield

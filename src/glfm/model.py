@@ -1,0 +1,206 @@
+"""GLFM, the estimator: it holds parameters and results, and no mathematics."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from glfm.chain import Chain
+from glfm.draws import Draws
+from glfm.engine import LocalEngine
+from glfm.errors import DataError, FitWarning, SchemaError
+from glfm.predictive import How, Predictive
+from glfm.priors import Priors, Schedule
+from glfm.problem import Problem
+from glfm.schema import Schema
+from glfm.summary import Diagnostics, diagnose, feature_table
+from glfm.table import Frame, encode
+
+__all__ = ["GLFM"]
+
+
+class GLFM(BaseEstimator):  # type: ignore[misc]
+    """A general latent feature model of a table with columns of different kinds.
+
+    Parameters
+    ----------
+    schema
+        None: inferred; {column: kind name or kind}, partly given is fine; or a `Schema`.
+    alpha
+        Concentration of the Indian buffet process: a number is fixed, a pair (shape, rate) is a gamma prior
+        from which it is sampled; None: Gamma(1, 1).
+    weight_variance
+        Prior variance of a weight in units of its column's noise variance.
+    bias
+        Whether every row has one more feature that is always on.
+    max_features
+        A bound on the number of features; None: as memory allows.
+    n_chains
+        Number of chains, each from its own random start.
+    n_warmup, n_draws, thin
+        Each chain makes n_warmup + n_draws * thin sweeps and keeps n_draws of them.
+    n_jobs
+        Threads; None: one per chain and core. Draws do not depend on it.
+    random_state
+        A seed. The same seed gives the same draws.
+    progress
+        Whether to show progress on stderr.
+
+    Attributes
+    ----------
+    schema_ : Schema
+        The schema in force, with the reason for every inferred kind.
+    draws_ : Draws
+        The posterior.
+
+    Examples
+    --------
+    >>> import glfm, pandas as pd
+    >>> df = pd.DataFrame({"height": [1.7, None, 1.6, 1.8], "smoker": ["no", "yes", None, "no"]})
+    >>> model = glfm.GLFM(n_chains=2, n_warmup=50, n_draws=20, random_state=0, progress=False).fit(df)
+    >>> bool(model.impute().isna().any().any())
+    False
+    """
+
+    def __init__(
+        self,
+        schema: Mapping[str, Any] | Schema | None = None,
+        *,
+        alpha: float | tuple[float, float] | None = None,
+        weight_variance: float = 1.0,
+        bias: bool = True,
+        max_features: int | None = None,
+        n_chains: int = 4,
+        n_warmup: int = 400,
+        n_draws: int = 100,
+        thin: int = 2,
+        n_jobs: int | None = None,
+        random_state: int | None = None,
+        progress: bool = True,
+    ) -> None:
+        self.schema = schema
+        self.alpha = alpha
+        self.weight_variance = weight_variance
+        self.bias = bias
+        self.max_features = max_features
+        self.n_chains = n_chains
+        self.n_warmup = n_warmup
+        self.n_draws = n_draws
+        self.thin = thin
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.progress = progress
+
+    def fit(self, X: Any, y: None = None, *, inactive: ArrayLike | None = None) -> Self:
+        """Draw from the posterior given a table.
+
+        Parameters
+        ----------
+        X
+            A pandas or polars DataFrame, a pyarrow Table or a 2-D array; holes are NaN, None or NA. It is
+            never modified.
+        y
+            Ignored; here for scikit-learn.
+        inactive
+            One yes or no per row: rows that are pinned to have no feature but the bias.
+
+        Returns
+        -------
+        GLFM
+            The model itself.
+        """
+        priors, schedule = self._settings()
+        frame = Frame.read(X)
+        schema = Schema.infer(frame, self.schema)
+        table = encode(frame, schema)
+        problem = Problem(schema.kinds, table.x, priors, _pinned(inactive, frame.n_rows))
+        seed = _seed_sequence(self.random_state)
+        *chain_seeds, self._sample_seed = seed.spawn(self.n_chains + 1)
+        chains = [Chain(problem, schedule, chain_seeds[i], i) for i in range(self.n_chains)]
+        LocalEngine().run(chains, self.n_jobs, self.progress)
+        self.schema_ = schema
+        self.n_features_in_ = len(frame.names)
+        self._frame, self._problem = frame, problem
+        self.draws_ = Draws([draw for chain in chains for draw in chain.draws])
+        self._warn_if_bounded()
+        return self
+
+    def predictive(self) -> Predictive:
+        """Return the predictive distribution of every cell of the training table."""
+        check_is_fitted(self, "draws_")
+        return Predictive(self._frame, self._problem, self.draws_, self._sample_seed)
+
+    def impute(self, *, how: How = "auto", n: int = 1) -> Any:
+        """Return the table with its holes filled; observed cells, dtypes, index and order are the input's.
+
+        Parameters
+        ----------
+        how
+            "auto" (median of numbers and ordinals, mode of categories), "mode" (the most probable value),
+            "mean" (rounded for counts, mode of levels), "median", or "sample".
+        n
+            More than 1 gives a list of proper multiple imputations: each is sampled from a posterior draw
+            of its own.
+        """
+        return self.predictive().impute(how, n)
+
+    def log_likelihood(self, values: Any) -> Any:
+        """Return the log predictive density of held-out values; NaN where `values` has a hole.
+
+        `values` has the rows of the training table. Densities are in the space of the values, with the
+        Jacobian of mapping and transform.
+        """
+        return self.predictive().logpdf(values)
+
+    def diagnostics(self) -> Diagnostics:
+        """Return how well the chains agree on quantities that do not depend on the order of features."""
+        check_is_fitted(self, "draws_")
+        return diagnose(self.draws_)
+
+    def features(self) -> Any:
+        """Return one row per feature of the representative draw: name, share of rows, stability."""
+        check_is_fitted(self, "draws_")
+        return feature_table(self.draws_)
+
+    def _settings(self) -> tuple[Priors, Schedule]:
+        if not isinstance(self.n_chains, int) or self.n_chains < 1:
+            raise SchemaError(f"n_chains must be at least 1, not {self.n_chains!r}.")
+        fixed = self.alpha if isinstance(self.alpha, int | float) else None
+        prior = self.alpha if isinstance(self.alpha, tuple | list) else (1.0, 1.0)
+        priors = Priors(fixed, tuple(prior), self.weight_variance, self.bias, self.max_features)
+        return priors, Schedule(self.n_warmup, self.n_draws, self.thin)
+
+    def _warn_if_bounded(self) -> None:
+        if self.max_features and any(draw.n_features >= self.max_features for draw in self.draws_):
+            warnings.warn(
+                f"Some draws have max_features = {self.max_features} features: the posterior is that of a "
+                "model with at most so many; raise max_features if that is not what you want.",
+                FitWarning,
+                stacklevel=3,
+            )
+
+
+def _pinned(inactive: ArrayLike | None, n_rows: int) -> NDArray[np.bool_] | None:
+    if inactive is None:
+        return None
+    pinned = np.asarray(inactive)
+    if pinned.dtype != np.bool_ or pinned.shape != (n_rows,):
+        raise DataError(
+            f"inactive must be one True or False for each of the {n_rows} rows, not an array of "
+            f"{pinned.dtype} with shape {pinned.shape}."
+        )
+    return pinned.copy()
+
+
+def _seed_sequence(random_state: object) -> np.random.SeedSequence:
+    if random_state is None or isinstance(random_state, int | np.integer):
+        if random_state is not None and random_state < 0:
+            raise SchemaError(f"random_state is a whole number from 0 on, not {random_state!r}.")
+        return np.random.SeedSequence(None if random_state is None else int(random_state))
+    raise SchemaError(f"random_state is a whole number or None, not {random_state!r}.")

@@ -1,0 +1,231 @@
+"""The predictive distribution of every cell of a table, as frames in the user's own library."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from glfm.cells import LevelCells, NumberCells, cells_of
+from glfm.column import FloatArray
+from glfm.draws import Draw
+from glfm.errors import DataError, SchemaError
+from glfm.kinds.base import Kind
+from glfm.problem import Problem
+from glfm.table import Frame
+
+__all__ = ["How", "Predictive"]
+
+How = Literal["auto", "mode", "mean", "median", "sample"]
+_ROWS_AT_ONCE = 4096  # bounds the memory that the draws of a column take
+
+
+class Predictive:
+    """The distribution of every cell given the observed cells of its row, averaged over draws.
+
+    Made by `GLFM.predictive`. Every method answers for all cells, observed or not, with the rows of the
+    table; values never leave the support of their kind.
+    """
+
+    def __init__(
+        self, frame: Frame, problem: Problem, draws: Sequence[Draw], seed: np.random.SeedSequence
+    ) -> None:
+        self._frame = frame
+        self._problem = problem
+        self._draws = draws
+        self._seed = seed
+
+    def __repr__(self) -> str:
+        return (
+            f"<predictive of {self._problem.n_rows} rows x {len(self._problem.names)} columns "
+            f"from {len(self._draws)} draws>"
+        )
+
+    def mean(self) -> Any:
+        """Return the means of the numeric columns."""
+        return self._frame.new(self._columns("is_number", _mean))
+
+    def median(self) -> Any:
+        """Return the medians of the numeric and ordinal columns."""
+        return self._frame.like(self._decoded(self._columns("is_ordered", _median)))
+
+    def mode(self) -> Any:
+        """Return the most probable value of every cell.
+
+        For a number it is the value of highest density; where zeros are a cell of their own, zero if its
+        probability is at least one half.
+        """
+        return self._frame.like(self._decoded(self._columns("name", _mode)))
+
+    def interval(self, mass: float = 0.9) -> tuple[Any, Any]:
+        """Return the lower and upper ends of central intervals of numeric and ordinal columns."""
+        if not 0.0 < mass < 1.0:
+            raise SchemaError(f"The mass of an interval lies between 0 and 1, not at {mass!r}.")
+        tail = 0.5 * (1.0 - mass)
+        ends = []
+        for q in (tail, 1.0 - tail):
+            columns = self._columns("is_ordered", lambda cells, q=q: cells.quantile(q))
+            ends.append(self._frame.like(self._decoded(columns)))
+        return ends[0], ends[1]
+
+    def proba(self, column: str) -> Any:
+        """Return the probability of every level of a categorical or ordinal column, rows x levels."""
+        kind = self._kind(column)
+        p = self._column(column, _probabilities)
+        if p is None:
+            raise SchemaError(
+                f"Column {column!r} is {kind.name} and has no levels: ask for its cdf, median or interval."
+            )
+        levels = kind.decode(np.arange(p.shape[1], dtype=np.float64))
+        return self._frame.new({str(level): p[:, r] for r, level in enumerate(levels)})
+
+    def logpdf(self, values: Any) -> Any:
+        """Return the log density (of a discrete cell: log probability) of given values; NaN in the holes."""
+        return self._frame.new(self._at(values, "name", lambda cells, x: cells.log_density(x)))
+
+    def cdf(self, values: Any) -> Any:
+        """Return the probability of not exceeding given values of numeric and ordinal columns."""
+        return self._frame.new(self._at(values, "is_ordered", lambda cells, x: cells.cdf(x)))
+
+    def sample(self, n: int = 1) -> list[Any]:
+        """Return `n` whole tables, each drawn jointly from one posterior draw (in turn, if there are fewer)."""
+        return [self._frame.like(self._decoded(x)) for x in self._sampled(n)]
+
+    def impute(self, how: How = "auto", n: int = 1) -> Any:
+        """Return the table with its holes filled; see `GLFM.impute`."""
+        if how not in ("auto", "mode", "mean", "median", "sample"):
+            raise SchemaError(f"Unknown how {how!r}: use auto, mode, mean, median or sample.")
+        if n < 1:
+            raise SchemaError(f"The number of imputations must be at least 1, not {n!r}.")
+        if n > 1 or how == "sample":
+            if n > len(self._draws):
+                raise SchemaError(
+                    f"Each of n = {n} imputations needs a draw of its own but there are {len(self._draws)}: "
+                    "ask for fewer or fit with more draws."
+                )
+            frames = [self._frame.complete(self._decoded(x)) for x in self._sampled(n)]
+            return frames if n > 1 else frames[0]
+        filled = {}
+        for d, name in enumerate(self._problem.names):
+            x = self._problem.x[:, d].copy()
+            holes = np.flatnonzero(np.isnan(x))
+            if holes.size:
+                x[holes] = self._column(name, _POINT[how], holes)
+                filled[name] = x
+        return self._frame.complete(self._decoded(filled))
+
+    # ---- how it is done
+
+    def _kind(self, column: str) -> Kind:
+        if column not in self._problem.kinds:
+            names = ", ".join(self._problem.names[:10])
+            raise SchemaError(f"There is no modelled column {column!r}: choose one of {names}.")
+        return self._problem.kinds[column]
+
+    def _cells(self, column: str, rows: NDArray[np.intp]) -> LevelCells | NumberCells:
+        """Return the cells of some rows, with one component per draw."""
+        d = self._problem.names.index(column)
+        part = self._problem.slices[d]
+        return cells_of(
+            self._problem.kinds[column],
+            [draw.activations_of(rows) @ draw.weights[:, part] for draw in self._draws],
+            np.array([draw.variances[d] for draw in self._draws]),
+            [draw.thetas[d] for draw in self._draws],
+        )
+
+    def _column(self, column: str, answer: Answer, rows: NDArray[np.intp] | None = None) -> FloatArray:
+        """Answer a question for a column, some rows at a time."""
+        rows = np.arange(self._problem.n_rows) if rows is None else rows
+        parts = [
+            answer(self._cells(column, rows[start : start + _ROWS_AT_ONCE]))
+            for start in range(0, rows.size, _ROWS_AT_ONCE)
+        ]
+        return np.concatenate(parts) if parts[0] is not None else parts[0]
+
+    def _columns(self, which: str, answer: Answer) -> dict[str, FloatArray]:
+        """Answer a question for all columns for which an attribute of the kind is true."""
+        kinds = self._problem.kinds
+        return {name: self._column(name, answer) for name in kinds if getattr(kinds[name], which)}
+
+    def _at(
+        self, values: Any, which: str, answer: Callable[[LevelCells | NumberCells, FloatArray], FloatArray]
+    ) -> dict[str, FloatArray]:
+        """Answer a question about given values, one per cell."""
+        given = Frame.read(values)
+        if given.n_rows != self._problem.n_rows:
+            raise DataError(
+                f"The values have {given.n_rows} rows but the table has {self._problem.n_rows}: "
+                "give one row of values for each of its rows."
+            )
+        out = {}
+        for name, kind in self._problem.kinds.items():
+            if name in given.names and getattr(kind, which):
+                x = kind.encode(given.column(name))
+                rows = np.flatnonzero(~np.isnan(x))
+                score = np.full(x.size, np.nan)
+                for start in range(0, rows.size, _ROWS_AT_ONCE):
+                    some = rows[start : start + _ROWS_AT_ONCE]
+                    score[some] = answer(self._cells(name, some), x[some])
+                out[name] = score
+        return out
+
+    def _sampled(self, n: int) -> list[dict[str, FloatArray]]:
+        rng = np.random.default_rng(self._seed)
+        order = np.concatenate([rng.permutation(len(self._draws)) for _ in range(-(-n // len(self._draws)))])
+        tables = []
+        for t in order[:n]:
+            draw = self._draws[t]
+            activations = draw.activations
+            tables.append(
+                {
+                    name: kind.sample(
+                        rng, activations @ draw.weights[:, part], float(draw.variances[d]), draw.thetas[d]
+                    )
+                    for d, ((name, kind), part) in enumerate(
+                        zip(self._problem.kinds.items(), self._problem.slices, strict=True)
+                    )
+                }
+            )
+        return tables
+
+    def _decoded(self, columns: dict[str, FloatArray]) -> dict[str, NDArray[Any]]:
+        return {name: self._problem.kinds[name].decode(x) for name, x in columns.items()}
+
+
+Answer = Callable[[LevelCells | NumberCells], Any]
+
+
+def _mean(cells: LevelCells | NumberCells) -> FloatArray | None:
+    return cells.mean() if isinstance(cells, NumberCells) else None
+
+
+def _median(cells: LevelCells | NumberCells) -> FloatArray:
+    return cells.quantile(0.5)
+
+
+def _mode(cells: LevelCells | NumberCells) -> FloatArray:
+    return cells.mode()
+
+
+def _probabilities(cells: LevelCells | NumberCells) -> FloatArray | None:
+    return cells.probabilities if isinstance(cells, LevelCells) else None
+
+
+def _middle(cells: LevelCells | NumberCells) -> FloatArray:
+    """Return the median where there is an order, else the mode."""
+    return cells.quantile(0.5) if cells.kind.is_ordered else cells.mode()
+
+
+def _rounded_mean(cells: LevelCells | NumberCells) -> FloatArray:
+    """Return the mean as a value that the kind allows; levels have none and give their mode."""
+    return cells.kind.nearest(cells.mean()) if isinstance(cells, NumberCells) else cells.mode()
+
+
+_POINT: dict[str, Callable[[LevelCells | NumberCells], FloatArray]] = {
+    "auto": _middle,
+    "median": _middle,
+    "mode": _mode,
+    "mean": _rounded_mean,
+}

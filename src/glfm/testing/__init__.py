@@ -1,0 +1,50 @@
+"""Instruments that tell whether a sampler of the model is right.
+
+Exact enumeration
+    `enumerate_posterior` gives the exact posterior of the features of a table of three or four rows, for any
+    kinds of column; `visit` runs a chain on the same table and `Enumeration.scores` compares the two.
+Geweke's joint distribution test
+    `geweke` compares draws from the prior with a chain whose table is drawn anew after every sweep.
+Simulation
+    `simulate_prior` draws a table and everything behind it.
+Scores
+    `score_table` and `standard_errors` judge averages over a chain in Monte Carlo standard errors.
+
+>>> import numpy as np
+>>> from glfm.kinds.real import Real
+>>> from glfm.priors import Priors
+>>> from glfm.problem import Problem
+>>> from glfm.testing import enumerate_posterior, visit
+>>> real = Real(shift=0.0, scale=1.0, unit=1.0, noise_variance=0.5)
+>>> x = np.array([[1.5, -1.0], [1.2, -0.8], [-0.3, 0.9]])
+>>> problem = Problem({"a": real, "b": real}, x, Priors(alpha=1.0, max_features=3))
+>>> posterior = enumerate_posterior(problem)
+>>> posterior.n_features_probability.round(3)
+array([0.229, 0.381, 0.265, 0.125])
+>>> scores = posterior.scores(visit(problem, posterior, n_sweeps=10_000))
+>>> bool(scores.z.abs().max() < 4)
+True
+"""
+
+from glfm.testing.enumeration import Enumeration, Sampler, enumerate_posterior, visit
+from glfm.testing.geweke import geweke
+from glfm.testing.likelihood import column_log_likelihood
+from glfm.testing.rectangle import rectangle_log_probability
+from glfm.testing.scores import batch_means, score_table, standard_errors
+from glfm.testing.simulation import PriorDraw, simulate_cells, simulate_prior
+
+__all__ = [
+    "Enumeration",
+    "PriorDraw",
+    "Sampler",
+    "batch_means",
+    "column_log_likelihood",
+    "enumerate_posterior",
+    "geweke",
+    "rectangle_log_probability",
+    "score_table",
+    "simulate_cells",
+    "simulate_prior",
+    "standard_errors",
+    "visit",
+]

@@ -1,0 +1,159 @@
+"""Geweke's joint distribution test: two ways to draw everything, which agree if the sampler is right.
+
+The marginal-conditional simulator draws parameters and table from the prior, independently each time. The
+successive-conditional simulator lets the sampler move the parameters given the table, then draws a new table
+given the parameters, again and again. Both have the same distribution if and only if the sampler leaves the
+posterior alone (Geweke, "Getting it right", 2004).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from glfm.column import FloatArray
+from glfm.kinds.base import Kind
+from glfm.priors import Priors
+from glfm.problem import Problem
+from glfm.sampler import CollapsedSampler
+from glfm.state import State
+from glfm.testing.enumeration import Sampler
+from glfm.testing.scores import score_table
+from glfm.testing.simulation import PriorDraw, row_means, simulate_cells, simulate_prior
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["geweke"]
+
+_THRESHOLD_STEP = 0.8  # suits a table of a few rows
+
+
+def geweke(
+    kinds: Mapping[str, Kind],
+    n_rows: int,
+    priors: Priors,
+    *,
+    missing: NDArray[np.bool_] | None = None,
+    pinned: NDArray[np.bool_] | None = None,
+    n_prior: int = 10_000,
+    n_sweeps: int = 20_000,
+    n_batches: int = 100,
+    seed: int = 0,
+    make_sampler: Callable[[Problem], Sampler] = CollapsedSampler,
+) -> pd.DataFrame:
+    """Run Geweke's test and return a table of z-scores.
+
+    Parameters
+    ----------
+    kinds
+        Kinds by column name, with shift, scale, unit and levels given.
+    n_rows
+        Number of rows; a few, since the chain forgets a large table slowly.
+    priors
+        Hyper-parameters.
+    missing
+        Cells that are holes in every table, rows x columns; None: no holes.
+    pinned
+        Rows that never have a feature; None: no row.
+    n_prior, n_sweeps
+        Number of independent draws, and of sweeps of the chain.
+    n_batches
+        Number of batches for the chain's standard errors.
+    seed
+        Of both simulators.
+    make_sampler
+        Builds the sampler for a problem; by default the package's own.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row per quantity with the columns exact (the mean over the independent draws), chain,
+        standard_error and z. No quantity depends on the order of the features, and all have finite variance.
+    """
+    seeds = np.random.SeedSequence(seed).spawn(3)
+    rng = np.random.default_rng(seeds[0])
+    holes = np.zeros((n_rows, len(kinds)), dtype=np.bool_) if missing is None else missing
+    columns = list(kinds.values())
+    names = _names(kinds, priors)
+    expected = np.empty((n_prior, len(names)))
+    for i in range(n_prior):
+        draw = simulate_prior(rng, kinds, n_rows, priors, pinned)
+        expected[i] = _quantities(columns, priors, draw, ~holes)
+
+    rng = np.random.default_rng(seeds[1])
+    draw = simulate_prior(rng, kinds, n_rows, priors, pinned)
+    problem = Problem(kinds, np.where(holes, np.nan, draw.x), priors, pinned)
+    state = _to_state(draw, problem, seeds[2])
+    bias = int(priors.bias)
+    chain = np.empty((n_sweeps, len(names)))
+    for i in range(n_sweeps):
+        make_sampler(problem).sweep(state)
+        Z = state.Z[:, bias : state.width]
+        Y, x = simulate_cells(rng, columns, row_means(Z, state.B), state.variance, state.theta)
+        state.Y[:] = Y
+        problem = Problem(kinds, np.where(holes, np.nan, x), priors, pinned)
+        draw = PriorDraw(Z, state.alpha, state.B, state.variance, state.theta, Y, x)
+        chain[i] = _quantities(columns, priors, draw, ~holes)
+    error = expected.std(axis=0, ddof=1) / np.sqrt(n_prior)
+    return score_table(names, chain, expected.mean(axis=0), error, n_batches)
+
+
+def _to_state(draw: PriorDraw, problem: Problem, seed: np.random.SeedSequence) -> State:
+    state = State.start(problem, seed, draw.Z.astype(np.bool_))
+    state.Y[:] = draw.Y
+    state.B = draw.B.copy()
+    state.variance[:] = draw.variance
+    state.theta = [theta.copy() for theta in draw.theta]
+    state.step = [np.full(theta.size, _THRESHOLD_STEP) for theta in draw.theta]
+    state.alpha = draw.alpha
+    return state
+
+
+def _names(kinds: Mapping[str, Kind], priors: Priors) -> list[str]:
+    names = ["K", "sum Z", "rows with a feature", "sum of ZZ'", "sum of ZZ' squared"]
+    if priors.alpha is None:
+        names += ["alpha", "alpha squared"]
+    for name, kind in kinds.items():
+        if kind.samples_noise:
+            names += [f"{name}: log s2", f"{name}: log s2 squared"]
+        names += [f"{name}: threshold {r + 1}" for r in range(1, kind.initial_theta().size)]
+        names += [f"{name}: {what}" for what in ("sum of b^2 / s2", "y", "y^2", "yy'", "ZZ' yy'", "x", "x^2")]
+    return names
+
+
+def _quantities(
+    kinds: list[Kind], priors: Priors, draw: PriorDraw, observed: NDArray[np.bool_]
+) -> list[float]:
+    """Return what both simulators must agree on, in the order of `_names`.
+
+    Pseudo-observations and cells are squashed into (-1, 1): with s2 ~ InverseGamma(2, 2) their squares would
+    have no variance.
+    """
+    Z = draw.Z.astype(np.float64)
+    shared = Z @ Z.T
+    own = shared.diagonal().copy()
+    np.fill_diagonal(shared, 0.0)
+    values = [Z.shape[1], Z.sum(), np.count_nonzero(own), shared.sum(), (shared * shared).sum()]
+    if priors.alpha is None:
+        values += [draw.alpha, draw.alpha**2]
+    squashed_y = np.tanh(draw.Y)
+    start = 0
+    for d, kind in enumerate(kinds):
+        part = slice(start, start + kind.n_free)
+        start += kind.n_free
+        s2 = float(draw.variance[d])
+        if kind.samples_noise:
+            values += [np.log(s2), np.log(s2) ** 2]
+        values += draw.theta[d][1:].tolist()
+        B, y = draw.B[:, part], squashed_y[:, part]
+        products = y @ y.T
+        x = draw.x[observed[:, d], d]
+        x = x / (1.0 + np.abs(x))
+        squares = products.trace()
+        values += [(B * B).sum() / s2, y.sum(), squares, products.sum() - squares, (shared * products).sum()]
+        values += [x.sum(), (x * x).sum()]
+    return values

@@ -1,0 +1,74 @@
+"""How far averages over a chain are from what they should be, in Monte Carlo standard errors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from glfm.column import FloatArray
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["batch_means", "score_table", "standard_errors"]
+
+
+def batch_means(samples: ArrayLike, n_batches: int = 100) -> FloatArray:
+    """Return the means of consecutive stretches of a chain, batches x quantities.
+
+    Samples at the beginning that do not fill a batch are left out.
+    """
+    values = np.asarray(samples, dtype=np.float64)
+    values = values.reshape(values.shape[0], -1)
+    size = values.shape[0] // n_batches
+    if n_batches < 2 or size < 1:
+        raise ValueError(f"{values.shape[0]} samples cannot be cut into {n_batches} batches.")
+    return np.asarray(values[values.shape[0] - size * n_batches :].reshape(n_batches, size, -1).mean(axis=1))
+
+
+def standard_errors(samples: ArrayLike, n_batches: int = 100) -> FloatArray:
+    """Return the Monte Carlo standard error of each quantity's mean, by batch means.
+
+    Batches must be long against the chain's autocorrelation for the errors to be right.
+    """
+    means = batch_means(samples, n_batches)
+    return np.asarray(means.std(axis=0, ddof=1) / np.sqrt(n_batches))
+
+
+def score_table(
+    names: Sequence[str],
+    samples: ArrayLike,
+    exact: ArrayLike,
+    exact_error: ArrayLike = 0.0,
+    n_batches: int = 100,
+) -> pd.DataFrame:
+    """Return a table of z-scores: one row per quantity, with columns exact, chain, standard_error and z.
+
+    Parameters
+    ----------
+    names
+        Of the quantities.
+    samples
+        The chain, sweeps x quantities.
+    exact
+        What the means should be.
+    exact_error
+        Standard errors of `exact`, if it was itself estimated.
+    n_batches
+        Number of batches for the chain's standard errors.
+    """
+    import pandas as pd
+
+    means = batch_means(samples, n_batches)
+    chain = means.mean(axis=0)
+    expected = np.broadcast_to(np.asarray(exact, dtype=np.float64), chain.shape)
+    error = np.hypot(means.std(axis=0, ddof=1) / np.sqrt(n_batches), np.asarray(exact_error))
+    gap = chain - expected
+    # A quantity that never moves is either right or wrong beyond doubt.
+    still = np.where(np.abs(gap) < 1e-12, 0.0, np.copysign(np.inf, gap))
+    z = np.divide(gap, error, out=still, where=error > 0)
+    table = {"exact": expected, "chain": chain, "standard_error": error, "z": z}
+    return pd.DataFrame(table, index=pd.Index(list(names), name="quantity"))

@@ -1,0 +1,241 @@
+"""Random numbers, normal probabilities and truncated normals of the compiled kernels.
+
+Every distribution test has a negative control: the same test, with the same draws, must reject a
+distribution that is slightly wrong.
+"""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.special import log_ndtr
+
+from glfm.kernels import gaussian, random
+from glfm.kernels.jit import kernel
+
+N = 40_000
+ACCEPT, REJECT = 1e-3, 1e-6  # p-values with fixed seeds
+
+
+def new_stream(seed: int):
+    return random.stream(np.random.SeedSequence(seed))
+
+
+@kernel
+def draw_plain(rng, which, parameter, out):
+    for n in range(out.size):
+        if which == 0:
+            out[n] = random.uniform(rng)
+        elif which == 1:
+            out[n] = random.normal(rng)
+        elif which == 2:
+            out[n] = random.exponential(rng)
+        elif which == 3:
+            out[n] = random.gamma(rng, parameter)
+        else:
+            out[n] = random.integer_below(rng, int(parameter))
+
+
+@kernel
+def draw_truncated(rng, a, b, out):
+    for n in range(out.size):
+        out[n] = gaussian.truncated_normal(rng, a, b)
+
+
+@kernel
+def map_log_cdf(x, out):
+    for n in range(x.size):
+        out[n] = gaussian.log_cdf(x[n])
+
+
+@kernel
+def map_interval(a, b, out):
+    for n in range(a.size):
+        out[n] = gaussian.interval_log_mass(a[n], b[n])
+
+
+def drawn(which: int, parameter: float, seed: int, size: int = N):
+    out = np.empty(size)
+    draw_plain(new_stream(seed), which, parameter, out)
+    return out
+
+
+def exact_interval(a, b):
+    """Return log of the normal mass of [a, b], 0 <= a < b, as exp(-a^2/2) times a smooth integral.
+
+    Nothing cancels: the mass is the integral of exp(-a t - t^2 / 2) over 0 < t < b - a, cut off where the
+    integrand is below 1e-20.
+    """
+    nodes, weights = np.polynomial.legendre.leggauss(60)
+    a, b = np.broadcast_arrays(np.asarray(a, float)[:, None], np.asarray(b, float)[:, None])
+    length = np.minimum(b - a, 92.0 / (a + np.sqrt(a * a + 92.0)))
+    total = np.zeros_like(a)
+    for piece in range(8):
+        t = length * (piece + 0.5 * (1.0 + nodes)) / 8.0
+        total = total + (np.exp(-a * t - 0.5 * t * t) * weights).sum(axis=1, keepdims=True)
+    return (-0.5 * a * a + np.log(total * length / 16.0) - 0.5 * math.log(2.0 * math.pi))[:, 0]
+
+
+# ---- random numbers
+
+CONTINUOUS = {
+    "uniform": (0, 0.0, stats.uniform(), stats.uniform(0.0, 1.02)),
+    "normal": (1, 0.0, stats.norm(), stats.norm(0.0, 1.08)),
+    "exponential": (2, 0.0, stats.expon(), stats.expon(scale=1.04)),
+    "gamma(0.3)": (3, 0.3, stats.gamma(0.3), stats.gamma(0.315)),
+    "gamma(1)": (3, 1.0, stats.gamma(1.0), stats.gamma(1.04)),
+    "gamma(2.5)": (3, 2.5, stats.gamma(2.5), stats.gamma(2.57)),
+    "gamma(500)": (3, 500.0, stats.gamma(500.0), stats.gamma(501.0)),
+}
+
+
+@pytest.mark.parametrize("case", CONTINUOUS)
+def test_distribution(case: str) -> None:
+    which, parameter, right, wrong = CONTINUOUS[case]
+    x = drawn(which, parameter, seed=11)
+    assert stats.kstest(x, right.cdf).pvalue > ACCEPT
+    assert stats.kstest(x, wrong.cdf).pvalue < REJECT
+
+
+def test_normal_tails_have_the_right_mass() -> None:
+    # The ziggurat treats its tail (beyond 3.654) and its layers by different code.
+    x = drawn(1, 0.0, seed=5, size=2_000_000)
+    for low, high in ((3.0, 3.6541528853610088), (3.6541528853610088, 4.2), (4.2, np.inf)):
+        expected = 2.0 * (stats.norm.sf(low) - stats.norm.sf(high)) * x.size
+        seen = ((np.abs(x) >= low) & (np.abs(x) < high)).sum()
+        assert abs(seen - expected) < 4.5 * math.sqrt(expected)
+    assert abs((x > 0).mean() - 0.5) < 4.5 * 0.5 / math.sqrt(x.size)
+
+
+def test_uniform_stays_inside_and_is_uncorrelated() -> None:
+    x = drawn(0, 0.0, seed=3, size=500_000)
+    assert 0.0 < x.min()
+    assert x.max() < 1.0
+    assert abs(np.corrcoef(x[:-1], x[1:])[0, 1]) < 4.5 / math.sqrt(x.size)
+
+
+def test_integer_below_is_uniform() -> None:
+    n = 7
+    counts = np.bincount(drawn(4, float(n), seed=8).astype(int), minlength=n)
+    assert counts.size == n
+    assert stats.chisquare(counts).pvalue > ACCEPT
+    tilted = 1.0 + 0.06 * np.linspace(-1.0, 1.0, n)
+    assert stats.chisquare(counts, N * tilted / tilted.sum()).pvalue < REJECT
+
+
+def test_stream_is_a_function_of_its_seed() -> None:
+    np.testing.assert_array_equal(drawn(1, 0.0, seed=0, size=100), drawn(1, 0.0, seed=0, size=100))
+    assert (drawn(1, 0.0, seed=0, size=100) != drawn(1, 0.0, seed=1, size=100)).all()
+
+
+# ---- normal probabilities
+
+
+def test_log_cdf_agrees_with_scipy() -> None:
+    x = np.concatenate([np.linspace(-50.0, 10.0, 2401), -np.geomspace(50.0, 1e8, 60), [-35.0, 0.0]])
+    out = np.empty(x.size)
+    map_log_cdf(x, out)
+    np.testing.assert_allclose(out, log_ndtr(x), rtol=2e-13, atol=1e-300)
+
+
+def test_log_cdf_at_the_ends() -> None:
+    out = np.empty(2)
+    map_log_cdf(np.array([-np.inf, np.inf]), out)
+    np.testing.assert_array_equal(out, [-np.inf, 0.0])
+
+
+WIDTHS = np.concatenate([np.geomspace(1e-12, 50.0, 120), [9e-5, 1e-4, 1.1e-4, np.inf]])
+
+
+@pytest.mark.parametrize("start", [0.0, 0.01, 0.5, 1.0, 3.0, 8.0, 20.0, 30.0, 38.0, 100.0, 1e3])
+@pytest.mark.parametrize("side", [-1.0, 1.0])
+def test_interval_mass_in_one_tail(start: float, side: float) -> None:
+    a = np.full(WIDTHS.size, start)
+    b = a + WIDTHS
+    true_width = b > a  # 1e3 + 1e-13 is 1e3: the interval as the kernel sees it
+    out = np.empty(a.size)
+    map_interval(*((a, b) if side > 0 else (-b, -a)), out)
+    assert (out[~true_width] == -np.inf).all()
+    np.testing.assert_allclose(
+        out[true_width], exact_interval(a[true_width], b[true_width]), rtol=1e-10, atol=1e-9
+    )
+
+
+def test_interval_mass_around_zero() -> None:
+    a, b = (grid.ravel() for grid in np.meshgrid(-np.geomspace(1e-9, 40.0, 40), np.geomspace(1e-9, 40.0, 40)))
+    out = np.empty(a.size)
+    map_interval(a, b, out)
+    zero = np.zeros(a.size)
+    np.testing.assert_allclose(
+        out, np.logaddexp(exact_interval(zero, -a), exact_interval(zero, b)), rtol=1e-11, atol=1e-11
+    )
+
+
+def test_interval_mass_of_half_lines_and_nothing() -> None:
+    a = np.array([-np.inf, -np.inf, 2.0, -np.inf, 1.0, 2.0, np.inf, -np.inf])
+    b = np.array([np.inf, -1.0, np.inf, -40.0, 1.0, 1.0, np.inf, -np.inf])
+    out = np.empty(a.size)
+    map_interval(a, b, out)
+    expected = [0.0, log_ndtr(-1.0), log_ndtr(-2.0), log_ndtr(-40.0), -np.inf, -np.inf, -np.inf, -np.inf]
+    np.testing.assert_allclose(out, expected, rtol=1e-13)
+
+
+def test_interval_masses_pass_holes_on() -> None:
+    lower, upper = np.array([np.nan, 0.0, 0.0]), np.array([1.0, np.nan, 1.0])
+    out = gaussian.interval_log_masses(lower, upper, np.zeros(3), 2.0)
+    np.testing.assert_array_equal(np.isnan(out), [True, True, False])
+    assert out[2] == pytest.approx(math.log(stats.norm.cdf(0.5) - 0.5))
+
+
+# ---- truncated normals
+
+ONE_SIDED = [(a, np.inf) for a in (-30.0, -8.0, -1.0, 0.0, 0.2, 0.4, 0.41, 1.0, 4.0, 10.0, 30.0)]
+TWO_SIDED = [
+    (-1.0, 1.0),
+    (-0.5, 2.0),
+    (-3.0, 0.5),
+    (-30.0, 30.0),
+    (0.0, 0.3),
+    (0.0, 5.0),
+    (1.0, 1.5),
+    (1.0, 8.0),
+    (5.0, 5.01),
+    (5.0, 6.0),
+    (30.0, 30.01),
+    (30.0, 31.0),
+    (30.0, 30.0 + 1e-6),
+    (-2.0, -1.999),
+]
+
+
+@pytest.mark.parametrize(("a", "b"), ONE_SIDED + TWO_SIDED)
+@pytest.mark.parametrize("mirrored", [False, True])
+def test_truncated_normal(a: float, b: float, mirrored: bool) -> None:
+    if mirrored:
+        a, b = -b, -a
+    x = np.empty(N // 2)
+    draw_truncated(new_stream(17), a, b, x)
+    assert a <= x.min()
+    assert x.max() <= b
+    # Distance from the end nearer to zero, whose distribution keeps its digits far out.
+    assert stats.kstest(x, stats.truncnorm(a, b).cdf).pvalue > ACCEPT
+    size = x.max() - x.min()
+    wrong = x + 0.03 * size * (1.0 if mirrored else -1.0)
+    assert stats.kstest(np.clip(wrong, a, b), stats.truncnorm(a, b).cdf).pvalue < REJECT
+
+
+@pytest.mark.parametrize("a", [60.0, 1e3, 1e6, 1e12])
+def test_truncated_normal_very_far_out_is_exponential(a: float) -> None:
+    # Beyond a, a (x - a) tends to a standard exponential; the rounding of x limits how far this can be seen.
+    x = np.empty(N // 2)
+    draw_truncated(new_stream(23), a, np.inf, x)
+    assert (x >= a).all()
+    if a < 1e6:
+        assert stats.kstest(a * (x - a), stats.expon.cdf).statistic < 0.015
+
+
+def test_truncated_normal_without_room_is_its_end() -> None:
+    x = np.empty(3)
+    draw_truncated(new_stream(1), 2.0, 2.0, x)
+    np.testing.assert_array_equal(x, 2.0)
