@@ -40,15 +40,26 @@ def kind_name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
+def example_of(name: str) -> Column:
+    """Return a small column, with a hole, that suits a kind."""
+    if name not in EXAMPLES:
+        pytest.fail(f"Kind {name!r} is not tested: add an example column to tests/conftest.py")
+    return EXAMPLES[name]
+
+
 @pytest.fixture(scope="session")
 def example(kind_name: str) -> Column:
     """A small column, with a hole, that suits the kind."""
-    if kind_name not in EXAMPLES:
-        pytest.fail(f"Kind {kind_name!r} is not tested: add an example column to tests/conftest.py")
-    return EXAMPLES[kind_name]
+    return example_of(kind_name)
 
 
 @pytest.fixture(scope="session")
 def learnt(kind_name: str, example: Column) -> Kind:
     """The kind, learnt from its example."""
     return KINDS[kind_name]().learn(example)
+
+
+@pytest.fixture(scope="session", params=sorted(name for name, cls in KINDS.items() if not cls.is_number))
+def level_kind(request: pytest.FixtureRequest) -> Kind:
+    """Every registered kind whose values are levels, learnt from its example."""
+    return KINDS[request.param]().learn(example_of(request.param))

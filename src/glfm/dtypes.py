@@ -21,9 +21,9 @@ __all__ = [
     "NUMBERS",
     "Rows",
     "as_observed",
+    "dictionary_levels",
     "fill_dictionary",
     "fit",
-    "merge_chunks",
     "narwhals_limits",
     "narwhals_type",
     "object_array",
@@ -200,14 +200,19 @@ def object_array(values: Iterable[Any]) -> NDArray[Any]:
 # ---- arrow dictionaries
 
 
-def merge_chunks(native: Any) -> Any:
-    """Return a chunked arrow dictionary as one array."""
+def dictionary_levels(native: Any) -> list[Any]:
+    """Return the levels of a chunked arrow dictionary."""
+    levels: list[Any] = _one_chunk(native).dictionary.to_pylist()
+    return levels
+
+
+def _one_chunk(native: Any) -> Any:
     return native.unify_dictionaries().combine_chunks()
 
 
 def fill_dictionary(native: Any, values: NDArray[Any], rows: Rows) -> Any:
     """Return an arrow dictionary with the levels `values` in `rows`, which cover all its holes."""
-    array = merge_chunks(native)
+    array = _one_chunk(native)
     position = {level: code for code, level in enumerate(array.dictionary.to_pylist())}
     codes = np.array(array.indices.fill_null(0).to_numpy(zero_copy_only=False))
     codes[rows] = [position[value] for value in values.tolist()]

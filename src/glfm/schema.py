@@ -67,7 +67,8 @@ class Schema(Mapping[str, Kind | None]):
         """
         if not isinstance(table, Columns):
             raise SchemaError(
-                f"Schema.infer reads a glfm.table.Frame, not a {type(table).__name__}: use glfm.infer_schema."
+                f"Schema.infer reads a glfm.table.Frame, not a {type(table).__name__}: "
+                "use glfm.table.infer_schema."
             )
         known = given if isinstance(given, Schema) else Schema({} if given is None else given)
         for name in known:

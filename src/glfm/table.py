@@ -19,9 +19,9 @@ from glfm.dtypes import (
     NUMBERS,
     Rows,
     as_observed,
+    dictionary_levels,
     fill_dictionary,
     fit,
-    merge_chunks,
     narwhals_limits,
     narwhals_type,
     object_array,
@@ -202,11 +202,13 @@ class _PandasFrame(Frame):
         if isinstance(series.dtype, pd.CategoricalDtype):
             levels = series.cat.categories.tolist()
             # The code of a hole is -1, the last place.
-            return object_column(name, kind, object_array([*levels, None])[series.cat.codes], levels)
-        levels = (
-            merge_chunks(series.array.__arrow_array__()).dictionary.to_pylist() if kind in LEVELS else None
-        )
-        return object_column(name, kind, series.to_numpy(dtype=object), levels)
+            return object_column(
+                name, kind, object_array([*levels, None])[series.cat.codes.to_numpy()], levels
+            )
+        objects = series.to_numpy(dtype=object)
+        if kind not in LEVELS:
+            return object_column(name, kind, objects)
+        return object_column(name, kind, objects, dictionary_levels(series.array.__arrow_array__()))
 
     def new(self, values: Mapping[str, NDArray[Any]]) -> Any:
         frame = pd.DataFrame({i: np.array(v) for i, v in enumerate(values.values())}, index=self._data.index)

@@ -65,82 +65,109 @@ def classes(histories: NDArray[np.int64], posterior: Enumeration) -> NDArray[np.
 
 @numba.njit(cache=True)
 def _log_density(X, Z, n_features, s2, s2_u, s2_B):
-    n_rows = X.shape[0]
+    n_rows, n_columns = X.shape
+    root = np.zeros((n_rows, n_rows))
+    standard = np.zeros(n_rows)
     total = 0.0
-    for d in range(X.shape[1]):
-        rows = np.flatnonzero(~np.isnan(X[:, d]))
-        root = np.zeros((rows.size, rows.size))
-        standard = np.zeros(rows.size)
-        for i in range(rows.size):
+    for d in range(n_columns):
+        for i in range(n_rows):
+            if math.isnan(X[i, d]):
+                continue
+            left = X[i, d]
             for j in range(i + 1):
-                shared = 0.0
+                if math.isnan(X[j, d]):
+                    continue
+                cov = s2 + s2_u if i == j else 0.0
                 for k in range(n_features):
-                    shared += Z[rows[i], k] * Z[rows[j], k]
-                cov = s2 * s2_B * shared
-                if i == j:
-                    cov += s2 + s2_u
+                    cov += s2 * s2_B * Z[i, k] * Z[j, k]
                 for t in range(j):
-                    cov -= root[i, t] * root[j, t]
-                root[i, j] = math.sqrt(cov) if i == j else cov / root[j, j]
-            left = X[rows[i], d]
-            for t in range(i):
-                left -= root[i, t] * standard[t]
+                    if not math.isnan(X[t, d]):
+                        cov -= root[i, t] * root[j, t]
+                if i == j:
+                    root[i, i] = math.sqrt(cov)
+                else:
+                    root[i, j] = cov / root[j, j]
+                    left -= root[i, j] * standard[j]
             standard[i] = left / root[i, i]
             total -= 0.5 * standard[i] ** 2 + math.log(root[i, i])
     return total
 
 
 @numba.njit(cache=True)
-def _keep(Z, n_features, wanted):
-    """Move the wanted features to the front, in their order; return how many there are."""
+def _draw(log_weight, n):
+    """Draw one of n positions in proportion to exp(log_weight)."""
+    best, total = -math.inf, 0.0
+    for j in range(n):
+        best = max(best, log_weight[j])
+    for j in range(n):
+        total += math.exp(log_weight[j] - best)
+    u = np.random.random() * total
+    for j in range(n - 1):
+        u -= math.exp(log_weight[j] - best)
+        if u < 0.0:
+            return j
+    return n - 1
+
+
+@numba.njit(cache=True)
+def _others(Z, n, k):
+    """Return how many other rows have feature k."""
+    count = 0
+    for i in range(Z.shape[0]):
+        if i != n:
+            count += Z[i, k]
+    return count
+
+
+@numba.njit(cache=True)
+def _drop_own(Z, n_features, n):
+    """Drop the features that no other row has, keeping the order of the rest; return how many are left."""
     kept = 0
     for k in range(n_features):
-        if wanted[k]:
-            Z[:, kept] = Z[:, k]
+        if _others(Z, n, k) > 0:
+            for i in range(Z.shape[0]):
+                Z[i, kept] = Z[i, k]
             kept += 1
-    Z[:, kept:] = 0.0
+    for k in range(kept, n_features):
+        for i in range(Z.shape[0]):
+            Z[i, k] = 0
     return kept
 
 
 @numba.njit(cache=True)
-def _draw(log_weight):
-    weight = np.exp(log_weight - log_weight.max())
-    u = np.random.random() * weight.sum()
-    for j in range(weight.size):
-        u -= weight[j]
-        if u < 0.0:
-            return j
-    return weight.size - 1
+def _shuffle(Z, n_features):
+    for k in range(n_features - 1, 0, -1):
+        j = int(np.random.random() * (k + 1))
+        for i in range(Z.shape[0]):
+            Z[i, k], Z[i, j] = Z[i, j], Z[i, k]
 
 
 @numba.njit(cache=True)
 def _row(X, Z, n_features, n, s2, s2_u, s2_B, alpha, most, drop_singletons, oldest_first, at_most_one_new):
     n_rows = X.shape[0]
-    others = Z.sum(axis=0) - Z[n]
+    log_p = np.empty(most + 2)
     if drop_singletons:
-        n_features = _keep(Z, n_features, others > 0)
-        others = Z.sum(axis=0) - Z[n]
-    order = np.arange(n_features) if oldest_first else np.random.permutation(n_features)
-    for k in order:
-        if others[k] > 0:
-            log_p = np.empty(2)
-            for value in range(2):
-                Z[n, k] = value
-                m = others[k] if value else n_rows - others[k]
-                log_p[value] = math.log(m) + _log_density(X, Z, n_features, s2, s2_u, s2_B)
-            Z[n, k] = _draw(log_p)
-    n_features = _keep(Z, n_features, others > 0)
-    room = most - n_features
-    if at_most_one_new:
-        room = min(room, 1)
-    log_p = np.empty(room + 1)
+        n_features = _drop_own(Z, n_features, n)
+    if not oldest_first:
+        _shuffle(Z, n_features)
+    for k in range(n_features):
+        m = _others(Z, n, k)
+        if m > 0:
+            Z[n, k] = 0
+            log_p[0] = math.log(n_rows - m) + _log_density(X, Z, n_features, s2, s2_u, s2_B)
+            Z[n, k] = 1
+            log_p[1] = math.log(m) + _log_density(X, Z, n_features, s2, s2_u, s2_B)
+            Z[n, k] = _draw(log_p, 2)
+    n_features = _drop_own(Z, n_features, n)
+    room = min(most - n_features, 1) if at_most_one_new else most - n_features
     for j in range(room + 1):
-        if j:
-            Z[n, n_features + j - 1] = 1.0
+        if j > 0:
+            Z[n, n_features + j - 1] = 1
         log_p[j] = j * math.log(alpha / n_rows) - math.lgamma(j + 1.0)
         log_p[j] += _log_density(X, Z, n_features + j, s2, s2_u, s2_B)
-    born = _draw(log_p)
-    Z[n, n_features + born :] = 0.0
+    born = _draw(log_p, room + 1)
+    for j in range(born, room):
+        Z[n, n_features + j] = 0
     return n_features + born
 
 
@@ -148,7 +175,7 @@ def _row(X, Z, n_features, n, s2, s2_u, s2_B, alpha, most, drop_singletons, olde
 def _run(X, s2, s2_u, s2_B, alpha, most, n_sweeps, seed, drop_singletons, oldest_first, at_most_one_new):
     np.random.seed(seed)
     n_rows = X.shape[0]
-    Z = np.zeros((n_rows, most))
+    Z = np.zeros((n_rows, most), np.int64)
     n_features = 0
     histories = np.zeros((n_sweeps, most), np.int64)
     for t in range(-500, n_sweeps):
@@ -159,6 +186,5 @@ def _run(X, s2, s2_u, s2_B, alpha, most, n_sweeps, seed, drop_singletons, oldest
         if t >= 0:
             for k in range(n_features):
                 for n in range(n_rows):
-                    if Z[n, k] > 0:
-                        histories[t, k] += 1 << n
+                    histories[t, k] += Z[n, k] << n
     return histories

@@ -284,7 +284,7 @@ class TestGiven:
         with pytest.raises(SchemaError) as caught:
             Schema.infer(TABLE)
         assert str(caught.value) == (
-            "Schema.infer reads a glfm.table.Frame, not a DataFrame: use glfm.infer_schema."
+            "Schema.infer reads a glfm.table.Frame, not a DataFrame: use glfm.table.infer_schema."
         )
 
 

@@ -112,6 +112,6 @@ def _survival_sum(
             z = sign * (center[n] - edge) / sd
             if z < -_NOTHING:
                 break
-            out[n] += 1.0 if z > _NOTHING else cdf(z) - beyond
+            out[n] += (1.0 if z > _NOTHING else cdf(z)) - beyond
         out[n] /= 1.0 - beyond
     return out

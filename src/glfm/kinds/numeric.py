@@ -282,10 +282,12 @@ class NumericKind(Kind):
         Nodes crowd at the ends of a panel, which is where the bend is. A panel in a tail of the normal
         density reaches only as far as the density does.
         """
-        bend = -self.link.shift / self.link.scale
+        bend = min(max(-self.link.shift / self.link.scale, low), high)
         log_total = self.log_support_mass(center, sd)
         total = np.zeros_like(center)
-        for start, stop in ((low, min(max(bend, low), high)), (min(max(bend, low), high), high)):
+        for start, stop in ((low, bend), (bend, high)):
+            if not start < stop:
+                continue
             a, b = (start - center) / sd, (stop - center) / sd
             near = np.clip(0.0, a, b)  # where the density is highest
             reach = _REACH * _REACH / (np.sqrt(near * near + _REACH * _REACH) + np.abs(near))
@@ -333,16 +335,16 @@ def _learn_unit(points: FloatArray, mapping: Mapping, transform: Transform | Non
     positive = t[t > 0]
     if not positive.size:
         return 1.0
-    size = float(np.median(positive))
-    spread = float((positive / size).std())
-    if mapping.name in ("exp", "square") or not 1e-12 < spread < np.inf:
-        return size
+    scaled = positive / positive.max()
+    spread = float(scaled.std())
+    if mapping.name in ("exp", "square") or spread < 1e-12 or not scaled.min() > 0:
+        return float(np.median(positive))
     scores = []
     for factor in _UNITS:
-        x = positive / size / (factor * spread)
+        x = scaled / (factor * spread)
         spread_v = _center_and_spread(mapping.inverse(x))[1]
         scores.append(float(mapping.log_slope(x).mean()) - math.log(factor) - math.log(spread_v))
-    return size * spread * float(_UNITS[int(np.argmax(scores))])
+    return float(positive.max()) * spread * float(_UNITS[int(np.argmax(scores))])
 
 
 def _center_and_spread(v: FloatArray) -> tuple[float, float]:

@@ -4,7 +4,7 @@ Exact enumeration
     `enumerate_posterior` gives the exact posterior of the features of a table of three or four rows, for any
     kinds of column; `visit` runs a chain on the same table and `Enumeration.scores` compares the two.
 Geweke's joint distribution test
-    `geweke` compares draws from the prior with a chain whose table is drawn anew after every sweep.
+    `geweke_scores` compares draws from the prior with a chain whose table is drawn anew after every sweep.
 Simulation
     `simulate_prior` draws a table and everything behind it.
 Scores
@@ -27,7 +27,7 @@ True
 """
 
 from glfm.testing.enumeration import Enumeration, Sampler, enumerate_posterior, visit
-from glfm.testing.geweke import geweke
+from glfm.testing.geweke import geweke_scores
 from glfm.testing.likelihood import column_log_likelihood
 from glfm.testing.rectangle import rectangle_log_probability
 from glfm.testing.scores import batch_means, score_table, standard_errors
@@ -40,7 +40,7 @@ __all__ = [
     "batch_means",
     "column_log_likelihood",
     "enumerate_posterior",
-    "geweke",
+    "geweke_scores",
     "rectangle_log_probability",
     "score_table",
     "simulate_cells",

@@ -141,7 +141,10 @@ class Enumeration:
             names.append(f"P(ZZ'={matrices[i].tolist()})")
             per_class.append((which == i).astype(np.float64))
         values = np.array(per_class).T
-        return score_table(names, values[visits], self.probability @ values, n_batches=n_batches)
+        # The means of the batches follow from how often each batch visits each class.
+        batches = np.array_split(visits[visits.size % n_batches :], n_batches)
+        shares = np.array([np.bincount(batch, minlength=len(self.classes)) / batch.size for batch in batches])
+        return score_table(names, shares @ values, self.probability @ values, n_batches=n_batches)
 
 
 def enumerate_posterior(

@@ -27,12 +27,12 @@ from glfm.testing.simulation import PriorDraw, row_means, simulate_cells, simula
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["geweke"]
+__all__ = ["geweke_scores"]
 
 _THRESHOLD_STEP = 0.8  # suits a table of a few rows
 
 
-def geweke(
+def geweke_scores(
     kinds: Mapping[str, Kind],
     n_rows: int,
     priors: Priors,

@@ -1,0 +1,101 @@
+"""Chains against the exact posterior of tables of three or four rows."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from glfm.kinds import KINDS
+from glfm.priors import Priors
+from glfm.problem import Problem
+from glfm.testing import enumerate_posterior, visit
+
+from . import reference
+from .checks import check
+from .reference import Flaws, Model
+from .tables import TABLES, simulated
+
+pytestmark = pytest.mark.statistical
+
+N_SWEEPS = 30_000
+ACCURACY = 1e-4  # of the enumerated probabilities: far below the Monte Carlo error
+REFERENCE = TABLES["real, noise fixed"]
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_chain_has_the_enumerated_posterior(table: str) -> None:
+    problem = TABLES[table]
+    posterior = enumerate_posterior(problem, accuracy=ACCURACY)
+    check(posterior.scores(visit(problem, posterior, N_SWEEPS, seed=1)))
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_chain_of_every_kind_has_the_posterior_and_a_wrong_weight_prior_has_not(kind: str) -> None:
+    problem = simulated(kind)
+    posterior = enumerate_posterior(problem, accuracy=ACCURACY)
+    check(posterior.scores(visit(problem, posterior, N_SWEEPS, seed=2)))
+    wrong = Problem(problem.kinds, problem.x, replace(problem.priors, weight_variance=4.0))
+    with pytest.raises(AssertionError, match="quantities are off"):
+        check(posterior.scores(visit(wrong, posterior, N_SWEEPS, seed=2)))
+
+
+@pytest.mark.parametrize("setting", [{"alpha": 1.2}, {"bias": True}])
+def test_a_chain_with_another_setting_is_found_out(setting: dict[str, float]) -> None:
+    posterior = enumerate_posterior(REFERENCE)
+    priors: Priors = replace(REFERENCE.priors, **setting)  # type: ignore[arg-type]
+    wrong = Problem(REFERENCE.kinds, REFERENCE.x, priors)
+    with pytest.raises(AssertionError, match="quantities are off"):
+        check(posterior.scores(visit(wrong, posterior, N_SWEEPS, seed=1)))
+
+
+def test_a_chain_that_sees_a_hole_is_found_out() -> None:
+    problem = TABLES["real, most of a row hidden"]
+    posterior = enumerate_posterior(problem)
+    filled = Problem(problem.kinds, np.nan_to_num(problem.x), problem.priors)
+    with pytest.raises(AssertionError, match="quantities are off"):
+        check(posterior.scores(visit(filled, posterior, N_SWEEPS, seed=1)))
+
+
+def test_a_chain_that_flips_a_pinned_row_is_found_out() -> None:
+    problem = TABLES["real, a pinned row"]
+    everything = Problem(problem.kinds, problem.x, problem.priors)
+    pinned, free = enumerate_posterior(problem), enumerate_posterior(everything)
+    visits = visit(everything, free, N_SWEEPS, seed=1)
+    # Both posteriors as statements about K, the only thing that they have in common.
+    check(free.scores(visits))
+    first = np.array([np.flatnonzero(pinned.n_features == k)[0] for k in range(pinned.max_features + 1)])
+    scores = pinned.scores(first[free.n_features[visits]])
+    with pytest.raises(AssertionError, match="quantities are off"):
+        check(scores[scores.index.str.startswith("P(K=")])
+
+
+@pytest.mark.parametrize("flaw", [None, Flaws(drop_singletons=True), Flaws(at_most_one_new=True)], ids=str)
+def test_naive_sampler_is_right_without_a_flaw_and_found_out_with_one(flaw: Flaws | None) -> None:
+    posterior = enumerate_posterior(REFERENCE)
+    histories = reference.run(REFERENCE.x, Model(), N_SWEEPS, seed=1, flaws=flaw)
+    scores = posterior.scores(reference.classes(histories, posterior))
+    if flaw is None:
+        check(scores)
+    else:
+        with pytest.raises(AssertionError, match="quantities are off"):
+            check(scores)
+
+
+@pytest.mark.slow
+class TestMillionSweeps:
+    N_SWEEPS = 1_000_000
+
+    def test_chain_has_the_enumerated_posterior(self) -> None:
+        posterior = enumerate_posterior(REFERENCE)
+        check(posterior.scores(visit(REFERENCE, posterior, self.N_SWEEPS, seed=1)))
+
+    @pytest.mark.parametrize("flaw", [None, Flaws(oldest_first=True), Flaws(drop_singletons=True)], ids=str)
+    def test_naive_sampler_is_right_without_a_flaw_and_found_out_with_one(self, flaw: Flaws | None) -> None:
+        posterior = enumerate_posterior(REFERENCE)
+        histories = reference.run(REFERENCE.x, Model(), self.N_SWEEPS, seed=1, flaws=flaw)
+        scores = posterior.scores(reference.classes(histories, posterior))
+        if flaw is None:
+            check(scores)
+        else:
+            with pytest.raises(AssertionError, match="quantities are off"):
+                check(scores)
