@@ -25,7 +25,7 @@ _HOMES = {
     "testing": "",
 }
 
-__all__ = ["__version__", *_HOMES]  # noqa: PLE0604 - names, not objects
+__all__ = ["__version__", *_HOMES]
 
 if TYPE_CHECKING:
     from glfm import datasets as datasets

@@ -50,7 +50,7 @@ class Cells(ABC, Generic[K]):
     @property
     def n_rows(self) -> int:
         """Number of cells."""
-        return self.locations[0].shape[0]
+        return int(self.locations[0].shape[0])
 
     @abstractmethod
     def log_density(self, x: FloatArray) -> FloatArray:

@@ -45,7 +45,7 @@ class Column:
     def missing(self) -> NDArray[np.bool_]:
         """True in the holes."""
         if self.is_number:
-            return np.isnan(self.values)
+            return np.asarray(np.isnan(self.values))
         return np.array([value is None for value in self.values], dtype=np.bool_)
 
     @cached_property

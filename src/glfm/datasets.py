@@ -294,7 +294,9 @@ def make_clinic(n_rows: int = 400, seed: int = 0, missing: float = 0.15) -> Clin
         Share of the cells, chosen completely at random, that become holes.
     """
     if n_rows < 1 or not 0.0 <= missing < 1.0:
-        raise DataError(f"A clinic has rows and a share of holes from 0 to 1, not {n_rows!r} and {missing!r}.")
+        raise DataError(
+            f"A clinic has rows and a share of holes from 0 to 1, not {n_rows!r} and {missing!r}."
+        )
     rng = np.random.default_rng(seed)
     Z = rng.random((n_rows, len(_TRAITS))) < np.array(list(_TRAITS.values()))
     weights = np.array(list(_CLINIC.values())).T

@@ -63,7 +63,7 @@ class Draw:
     @property
     def n_features(self) -> int:
         """How many features there are, without the bias."""
-        return self.weights.shape[0] - int(self.problem.priors.bias)
+        return int(self.weights.shape[0]) - int(self.problem.priors.bias)
 
     @property
     def Z(self) -> NDArray[np.bool_]:  # noqa: N802 - the paper's name

@@ -118,7 +118,7 @@ class GLFM(BaseEstimator):  # type: ignore[misc]
         priors, schedule = self._settings()
         frame = Frame.read(X)
         schema = Schema.infer(frame, self.schema)
-        table = encode(frame, schema)
+        table = encode(frame, schema.kinds)
         problem = Problem(schema.kinds, table.x, priors, _pinned(inactive, frame.n_rows))
         seed = _seed_sequence(self.random_state)
         *chain_seeds, self._sample_seed = seed.spawn(self.n_chains + 1)
@@ -172,8 +172,8 @@ class GLFM(BaseEstimator):  # type: ignore[misc]
         if not isinstance(self.n_chains, int) or self.n_chains < 1:
             raise SchemaError(f"n_chains must be at least 1, not {self.n_chains!r}.")
         fixed = self.alpha if isinstance(self.alpha, int | float) else None
-        prior = self.alpha if isinstance(self.alpha, tuple | list) else (1.0, 1.0)
-        priors = Priors(fixed, tuple(prior), self.weight_variance, self.bias, self.max_features)
+        prior = self.alpha if isinstance(self.alpha, tuple) else (1.0, 1.0)
+        priors = Priors(fixed, prior, self.weight_variance, self.bias, self.max_features)
         return priors, Schedule(self.n_warmup, self.n_draws, self.thin)
 
     def _warn_if_bounded(self) -> None:

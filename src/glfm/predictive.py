@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -13,11 +14,14 @@ from glfm.column import FloatArray
 from glfm.draws import Draw
 from glfm.errors import DataError, SchemaError
 from glfm.kinds.base import Kind
+from glfm.kinds.levelled import LevelledKind
 from glfm.problem import Problem
 from glfm.table import Frame
 
 __all__ = ["How", "Predictive"]
 
+AnyCells = LevelCells | NumberCells
+Answer = Callable[[AnyCells], FloatArray]
 How = Literal["auto", "mode", "mean", "median", "sample"]
 _ROWS_AT_ONCE = 4096  # bounds the memory that the draws of a column take
 
@@ -49,7 +53,7 @@ class Predictive:
 
     def median(self) -> Any:
         """Return the medians of the numeric and ordinal columns."""
-        return self._frame.like(self._decoded(self._columns("is_ordered", _median)))
+        return self._frame.like(self._decoded(self._columns("is_ordered", partial(_quantile, q=0.5))))
 
     def mode(self) -> Any:
         """Return the most probable value of every cell.
@@ -66,18 +70,18 @@ class Predictive:
         tail = 0.5 * (1.0 - mass)
         ends = []
         for q in (tail, 1.0 - tail):
-            columns = self._columns("is_ordered", lambda cells, q=q: cells.quantile(q))
+            columns = self._columns("is_ordered", partial(_quantile, q=q))
             ends.append(self._frame.like(self._decoded(columns)))
         return ends[0], ends[1]
 
     def proba(self, column: str) -> Any:
         """Return the probability of every level of a categorical or ordinal column, rows x levels."""
         kind = self._kind(column)
-        p = self._column(column, _probabilities)
-        if p is None:
+        if not isinstance(kind, LevelledKind):
             raise SchemaError(
                 f"Column {column!r} is {kind.name} and has no levels: ask for its cdf, median or interval."
             )
+        p = self._column(column, _probabilities)
         levels = kind.decode(np.arange(p.shape[1], dtype=np.float64))
         return self._frame.new({str(level): p[:, r] for r, level in enumerate(levels)})
 
@@ -90,7 +94,7 @@ class Predictive:
         return self._frame.new(self._at(values, "is_ordered", lambda cells, x: cells.cdf(x)))
 
     def sample(self, n: int = 1) -> list[Any]:
-        """Return `n` whole tables, each drawn jointly from one posterior draw (in turn, if there are fewer)."""
+        """Return `n` whole tables, each drawn jointly from one posterior draw, in turn if there are fewer."""
         return [self._frame.like(self._decoded(x)) for x in self._sampled(n)]
 
     def impute(self, how: How = "auto", n: int = 1) -> Any:
@@ -124,7 +128,7 @@ class Predictive:
             raise SchemaError(f"There is no modelled column {column!r}: choose one of {names}.")
         return self._problem.kinds[column]
 
-    def _cells(self, column: str, rows: NDArray[np.intp]) -> LevelCells | NumberCells:
+    def _cells(self, column: str, rows: NDArray[np.intp]) -> AnyCells:
         """Return the cells of some rows, with one component per draw."""
         d = self._problem.names.index(column)
         part = self._problem.slices[d]
@@ -142,7 +146,7 @@ class Predictive:
             answer(self._cells(column, rows[start : start + _ROWS_AT_ONCE]))
             for start in range(0, rows.size, _ROWS_AT_ONCE)
         ]
-        return np.concatenate(parts) if parts[0] is not None else parts[0]
+        return np.concatenate(parts)
 
     def _columns(self, which: str, answer: Answer) -> dict[str, FloatArray]:
         """Answer a question for all columns for which an attribute of the kind is true."""
@@ -150,7 +154,7 @@ class Predictive:
         return {name: self._column(name, answer) for name in kinds if getattr(kinds[name], which)}
 
     def _at(
-        self, values: Any, which: str, answer: Callable[[LevelCells | NumberCells, FloatArray], FloatArray]
+        self, values: Any, which: str, answer: Callable[[AnyCells, FloatArray], FloatArray]
     ) -> dict[str, FloatArray]:
         """Answer a question about given values, one per cell."""
         given = Frame.read(values)
@@ -194,36 +198,35 @@ class Predictive:
         return {name: self._problem.kinds[name].decode(x) for name, x in columns.items()}
 
 
-Answer = Callable[[LevelCells | NumberCells], Any]
+def _mean(cells: AnyCells) -> FloatArray:
+    assert isinstance(cells, NumberCells)
+    return cells.mean()
 
 
-def _mean(cells: LevelCells | NumberCells) -> FloatArray | None:
-    return cells.mean() if isinstance(cells, NumberCells) else None
+def _quantile(cells: AnyCells, q: float) -> FloatArray:
+    return cells.quantile(q)
 
 
-def _median(cells: LevelCells | NumberCells) -> FloatArray:
-    return cells.quantile(0.5)
-
-
-def _mode(cells: LevelCells | NumberCells) -> FloatArray:
+def _mode(cells: AnyCells) -> FloatArray:
     return cells.mode()
 
 
-def _probabilities(cells: LevelCells | NumberCells) -> FloatArray | None:
-    return cells.probabilities if isinstance(cells, LevelCells) else None
+def _probabilities(cells: AnyCells) -> FloatArray:
+    assert isinstance(cells, LevelCells)
+    return cells.probabilities
 
 
-def _middle(cells: LevelCells | NumberCells) -> FloatArray:
+def _middle(cells: AnyCells) -> FloatArray:
     """Return the median where there is an order, else the mode."""
     return cells.quantile(0.5) if cells.kind.is_ordered else cells.mode()
 
 
-def _rounded_mean(cells: LevelCells | NumberCells) -> FloatArray:
+def _rounded_mean(cells: AnyCells) -> FloatArray:
     """Return the mean as a value that the kind allows; levels have none and give their mode."""
     return cells.kind.nearest(cells.mean()) if isinstance(cells, NumberCells) else cells.mode()
 
 
-_POINT: dict[str, Callable[[LevelCells | NumberCells], FloatArray]] = {
+_POINT: dict[str, Answer] = {
     "auto": _middle,
     "median": _middle,
     "mode": _mode,

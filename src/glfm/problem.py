@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,7 +50,7 @@ class Problem:
     @property
     def n_rows(self) -> int:
         """Number of rows."""
-        return self.x.shape[0]
+        return int(self.x.shape[0])
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -60,7 +61,7 @@ class Problem:
     def slices(self) -> tuple[slice, ...]:
         """Where each column's free pseudo-columns stand."""
         ends = np.cumsum([0] + [kind.n_free for kind in self.kinds.values()])
-        return tuple(slice(int(a), int(b)) for a, b in zip(ends[:-1], ends[1:], strict=True))
+        return tuple(slice(int(a), int(b)) for a, b in pairwise(ends))
 
     @cached_property
     def n_pseudo(self) -> int:

@@ -102,7 +102,7 @@ class CollapsedSampler:
         state.variance[problem.owner] = variance
         if not np.isfinite(state.B).all():
             raise SamplerError(
-                f"The weights of sweep {state.sweep + 1} are not finite: the scale of a column is out of hand."
+                f"The weights of sweep {state.sweep + 1} are not finite: a column's scale is out of hand."
             )
 
     def draw_cells(self, state: State, adapt: bool = False) -> None:

@@ -9,30 +9,20 @@ from difflib import get_close_matches
 from html import escape
 from os import PathLike
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 
 from glfm.column import Column
 from glfm.errors import FitWarning, SchemaError
-from glfm.kinds.base import KINDS, Kind, find_kind
+from glfm.kinds import KINDS, Kind, find_kind
+from glfm.table import Frame
 
-__all__ = ["Columns", "Schema"]
+__all__ = ["Schema"]
 
 _FORMAT, _VERSION = "glfm-schema", 1
 _FEW = 20  # up to so many values nothing looks like an id
 _HEAD = ("column", "kind", "details", "reason")
-
-
-@runtime_checkable
-class Columns(Protocol):
-    """What inference needs of a table; `glfm.table.Frame` is one."""
-
-    names: list[str]
-
-    def column(self, name: str) -> Column:
-        """Read one column."""
-        ...
 
 
 class Schema(Mapping[str, Kind | None]):
@@ -55,21 +45,17 @@ class Schema(Mapping[str, Kind | None]):
         self._reasons = {name: (reasons or {}).get(name, "given") for name in self._kinds}
 
     @classmethod
-    def infer(cls, table: Columns, given: Mapping[Any, object] | None = None) -> Schema:
+    def infer(cls, data: Any, given: Mapping[Any, object] | None = None) -> Schema:
         """Choose a kind for every column that is not `given`, and learn what the kinds leave open.
 
         Parameters
         ----------
-        table
-            Something with `names` and `column(name)`, such as `glfm.table.Frame.read(df)`.
+        data
+            A table: pandas, polars, pyarrow or a 2-D array.
         given
             A schema, or {column: kind} for some or all columns.
         """
-        if not isinstance(table, Columns):
-            raise SchemaError(
-                f"Schema.infer reads a glfm.table.Frame, not a {type(table).__name__}: "
-                "use glfm.table.infer_schema."
-            )
+        table = Frame.read(data)
         known = given if isinstance(given, Schema) else Schema({} if given is None else given)
         for name in known:
             if name not in table.names:

@@ -69,7 +69,7 @@ class State:
     @property
     def counts(self) -> NDArray[np.int64]:
         """How many rows have each feature in use, the bias included."""
-        return self.Z[:, : self.width].sum(axis=0, dtype=np.int64)
+        return np.asarray(self.Z[:, : self.width].sum(axis=0, dtype=np.int64))
 
     def grow(self, width: int) -> None:
         """Make room for at least `width` features."""

@@ -30,9 +30,9 @@ from glfm.dtypes import (
     pandas_type,
 )
 from glfm.errors import DataError
-from glfm.schema import Schema
+from glfm.kinds import Kind
 
-__all__ = ["Frame", "Table", "encode", "infer_schema"]
+__all__ = ["Frame", "Table", "encode"]
 
 
 @dataclass(frozen=True)
@@ -61,22 +61,17 @@ class Table:
         return np.isnan(self.x)
 
 
-def encode(frame: Frame, schema: Schema) -> Table:
-    """Encode the columns of `frame` that `schema` models; raise `DataError` for what their kinds refuse."""
-    absent = [name for name in schema.kinds if name not in frame.names]
+def encode(frame: Frame, kinds: Mapping[str, Kind]) -> Table:
+    """Encode the columns of `frame` that have a kind; raise `DataError` for what their kinds refuse."""
+    absent = [name for name in kinds if name not in frame.names]
     if absent:
         raise DataError(
             f"The table has no column {', '.join(map(repr, absent))}: add it, full of holes if it is unknown."
         )
-    x = np.empty((frame.n_rows, len(schema.kinds)), order="F")
-    for d, (name, kind) in enumerate(schema.kinds.items()):
+    x = np.empty((frame.n_rows, len(kinds)), order="F")
+    for d, (name, kind) in enumerate(kinds.items()):
         x[:, d] = kind.encode(frame.column(name))
-    return Table(tuple(schema.kinds), x)
-
-
-def infer_schema(data: object, given: Mapping[Any, object] | None = None) -> Schema:
-    """Infer the schema of a user's table, apart from what is `given`."""
-    return Schema.infer(Frame.read(data), given)
+    return Table(tuple(kinds), x)
 
 
 class Frame(ABC):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from glfm.kinds.base import find_kind
 from glfm.schema import Schema
-from glfm.table import Frame, encode, infer_schema
+from glfm.table import Frame, encode
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=5)
 LEVELS = st.lists(TEXT, min_size=1, max_size=5, unique=True)
@@ -213,7 +213,7 @@ def test_decoding_what_was_encoded_changes_nothing(data, kind):
     cells = data.draw(st.lists(SMALL[kind] | st.none(), min_size=1, max_size=8))
     frame = Frame.read(pl.DataFrame({"a": cells}, strict=False))
     learnt = find_kind(kind).learn(frame.column("a"))
-    table = encode(frame, Schema({"a": learnt}))
+    table = encode(frame, {"a": learnt})
     observed = ~table.missing[:, 0]
     assert observed.tolist() == [cell is not None for cell in cells]
     decoded = learnt.decode(table.x[observed, 0])
@@ -230,6 +230,6 @@ def test_json_round_trip(data):
         name: data.draw(st.lists(SMALL.get(kind, st.just(1)), min_size=3, max_size=3))
         for name, kind in given_kinds.items()
     }
-    schema = infer_schema(pd.DataFrame(cells), given_kinds)
+    schema = Schema.infer(pd.DataFrame(cells), given_kinds)
     assert Schema.from_json(schema.to_json()) == schema
-    assert infer_schema(pd.DataFrame(cells), Schema.from_json(schema.to_json())) == schema
+    assert Schema.infer(pd.DataFrame(cells), Schema.from_json(schema.to_json())) == schema

@@ -21,7 +21,7 @@ from glfm.kinds.ordinal import Ordinal
 from glfm.kinds.positive import Positive
 from glfm.kinds.real import Real
 from glfm.schema import Schema
-from glfm.table import Frame, encode, infer_schema
+from glfm.table import Frame, encode
 
 NAN = float("nan")
 TABLE = pd.DataFrame(
@@ -39,12 +39,12 @@ TABLE = pd.DataFrame(
 
 
 def infer(columns, given=None):
-    return infer_schema(pd.DataFrame(columns), given)
+    return Schema.infer(pd.DataFrame(columns), given)
 
 
 class TestInference:
     def test_every_kind_with_its_reason(self):
-        schema = infer_schema(TABLE)
+        schema = Schema.infer(TABLE)
         found = {name: (kind.name, schema.reasons[name]) for name, kind in schema.kinds.items()}
         assert found == {
             "stage": ("ordinal", "the column's type is an ordered category"),
@@ -66,9 +66,9 @@ class TestInference:
         ids=["polars", "pyarrow"],
     )
     def test_every_library(self, convert):
-        schema = infer_schema(convert(TABLE))
+        schema = Schema.infer(convert(TABLE))
         inferred = {name: kind.name for name, kind in schema.kinds.items()}
-        assert inferred == {name: kind.name for name, kind in infer_schema(TABLE).kinds.items()}
+        assert inferred == {name: kind.name for name, kind in Schema.infer(TABLE).kinds.items()}
         assert schema["stage"].levels == ("low", "high")
 
     @pytest.mark.parametrize(
@@ -78,11 +78,11 @@ class TestInference:
         assert infer({"a": whole})["a"].name == "count"
 
     def test_arrays(self):
-        schema = infer_schema(np.array([[-1.5, 3.0], [2.0, NAN], [0.5, 4.0], [0.5, 5.0]]))
+        schema = Schema.infer(np.array([[-1.5, 3.0], [2.0, NAN], [0.5, 4.0], [0.5, 5.0]]))
         assert {name: kind.name for name, kind in schema.kinds.items()} == {"x0": "real", "x1": "count"}
 
     def test_kinds_are_learnt(self):
-        schema = infer_schema(TABLE)
+        schema = Schema.infer(TABLE)
         assert schema["stage"].levels == ("low", "high")
         assert schema["smoker"].levels == (False, True)
         assert schema["sex"].levels == (1, 2)
@@ -123,7 +123,7 @@ class TestIgnored:
             }
         )
         with pytest.warns(FitWarning) as caught:
-            schema = infer_schema(frame)
+            schema = Schema.infer(frame)
         assert len(caught) == 1
         assert str(caught[0].message) == (
             "Ignoring 'code', 'row', 'shuffled', which look like ids, row numbers or free text: to model "
@@ -146,7 +146,7 @@ class TestIgnored:
                 "halves": np.arange(100) / 2,
             }
         )
-        assert infer_schema(frame).ignored == []
+        assert Schema.infer(frame).ignored == []
         assert infer({"few rows": range(20)}).ignored == []
 
     def test_just_too_many(self):
@@ -186,14 +186,14 @@ class TestNothingObserved:
     )
     def test_kept_as_real(self, frame):
         with pytest.warns(FitWarning) as caught:
-            schema = infer_schema(frame)
+            schema = Schema.infer(frame)
         assert [str(warning.message) for warning in caught] == [
             "No cell is observed in 'a': it is kept and drawn from its prior; "
             'set it to "ignore" to leave it out.'
         ]
         assert schema["a"].name == "real"
         assert schema.reasons["a"] == "no observed cell"
-        assert np.isnan(encode(Frame.read(frame), schema).x[:, 0]).all()
+        assert np.isnan(encode(Frame.read(frame), schema.kinds).x[:, 0]).all()
 
     def test_type_that_knows_its_levels(self):
         frame = pd.DataFrame(
@@ -204,7 +204,7 @@ class TestNothingObserved:
             }
         )
         with pytest.warns(FitWarning, match="No cell is observed in 'a', 'b', 'c'"):
-            schema = infer_schema(frame)
+            schema = Schema.infer(frame)
         assert [kind.name for kind in schema.values()] == ["categorical", "categorical", "ordinal"]
         assert schema["b"].levels == (False, True)
 
@@ -242,13 +242,13 @@ class TestGiven:
         assert [kind.name for kind in schema.values()] == ["count", "real"]
 
     def test_schema_is_kept(self):
-        first = infer_schema(TABLE)
+        first = Schema.infer(TABLE)
         other = TABLE.assign(visits=[100.0, 200.0, 300.0, NAN], city=["Rome", "Rome", "Rome", None])
-        assert infer_schema(other, first) == first
+        assert Schema.infer(other, first) == first
 
     def test_schema_edited_as_a_dictionary(self):
-        first = infer_schema(TABLE)
-        schema = infer_schema(TABLE, {**first, "visits": "real", "city": None})
+        first = Schema.infer(TABLE)
+        schema = Schema.infer(TABLE, {**first, "visits": "real", "city": None})
         assert schema["visits"].name == "real"
         assert schema.ignored == ["city"]
         assert schema["weight"] == first["weight"]
@@ -277,15 +277,8 @@ class TestGiven:
     )
     def test_one_sentence(self, given, sentence):
         with pytest.raises(SchemaError) as caught:
-            infer_schema(TABLE, given)
+            Schema.infer(TABLE, given)
         assert str(caught.value) == sentence
-
-    def test_raw_frame(self):
-        with pytest.raises(SchemaError) as caught:
-            Schema.infer(TABLE)
-        assert str(caught.value) == (
-            "Schema.infer reads a glfm.table.Frame, not a DataFrame: use glfm.table.infer_schema."
-        )
 
 
 class TestRefused:
@@ -337,7 +330,7 @@ class TestRefused:
     def test_values_that_the_kind_refuses(self, cells, kind):
         frame = Frame.read(pd.DataFrame({"a": cells}))
         with pytest.raises(DataError, match="Column 'a'"):
-            encode(frame, Schema.infer(frame, None if kind is None else {"a": kind}))
+            encode(frame, Schema.infer(frame, None if kind is None else {"a": kind}).kinds)
 
 
 class TestMapping:
@@ -376,7 +369,7 @@ class TestMapping:
             schema["a"] = Real()
 
     def test_copies(self):
-        schema = infer_schema(TABLE)
+        schema = Schema.infer(TABLE)
         assert copy.deepcopy(schema) == schema
         assert pickle.loads(pickle.dumps(schema)) == schema
 
@@ -385,12 +378,12 @@ class TestJson:
     def test_round_trip(self, tmp_path):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FitWarning)
-            schema = infer_schema(TABLE.assign(empty=NAN), {"city": "ignore", "sex": Ordinal(levels=(2, 1))})
+            schema = Schema.infer(TABLE.assign(empty=NAN), {"city": "ignore", "sex": Ordinal(levels=(2, 1))})
         text = schema.to_json(tmp_path / "schema.json")
         assert Schema.from_json(text) == schema
         assert Schema.from_json(tmp_path / "schema.json") == schema
         assert Schema.from_json(str(tmp_path / "schema.json")) == schema
-        assert infer_schema(TABLE.assign(empty=NAN), Schema.from_json(text)) == schema
+        assert Schema.infer(TABLE.assign(empty=NAN), Schema.from_json(text)) == schema
         assert Schema.from_json(text).to_json() == text
 
     def test_types_of_levels_survive(self):

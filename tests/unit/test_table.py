@@ -13,7 +13,7 @@ import pytest
 from glfm.errors import DataError
 from glfm.kinds.base import find_kind
 from glfm.schema import Schema
-from glfm.table import Frame, Table, encode, infer_schema
+from glfm.table import Frame, Table, encode
 
 NAN = float("nan")
 ARROW = pd.ArrowDtype
@@ -601,7 +601,7 @@ class TestEncode:
                 {"n": [3, 1, 7], "skip": ["x", "y", "z"], "c": ["a", None, "b"], "x": [-1.5, 2.0, NAN]}
             )
         )
-        table = encode(frame, Schema.infer(frame, {"skip": "ignore"}))
+        table = encode(frame, Schema.infer(frame, {"skip": "ignore"}).kinds)
         assert isinstance(table, Table)
         assert table.names == ("n", "c", "x")
         assert table.n_rows == 3
@@ -611,18 +611,18 @@ class TestEncode:
         assert table.missing.sum() == 2
 
     def test_missing_column(self):
-        schema = infer_schema(pd.DataFrame({"a": [-1.5, 2.0], "b": [3, 4]}))
+        schema = Schema.infer(pd.DataFrame({"a": [-1.5, 2.0], "b": [3, 4]}))
         with pytest.raises(
             DataError, match=r"The table has no column 'b': add it, full of holes if it is unknown\."
         ):
-            encode(Frame.read(pd.DataFrame({"a": [1.5, 2.0]})), schema)
+            encode(Frame.read(pd.DataFrame({"a": [1.5, 2.0]})), schema.kinds)
 
     def test_every_library_gives_the_same_table(self):
         data = {"n": [3, 1, 7, None], "c": ["a", None, "b", "a"], "x": [-1.5, 2.0, None, 0.0]}
         frames = (pd.DataFrame(data), pl.DataFrame(data), pa.table(data))
-        schemas = [infer_schema(frame) for frame in frames]
+        schemas = [Schema.infer(frame) for frame in frames]
         assert schemas[0] == schemas[1] == schemas[2]
-        tables = [encode(Frame.read(frame), schemas[0]) for frame in frames]
+        tables = [encode(Frame.read(frame), schemas[0].kinds) for frame in frames]
         np.testing.assert_array_equal(tables[0].x, tables[1].x)
         np.testing.assert_array_equal(tables[0].x, tables[2].x)
 

@@ -273,10 +273,10 @@ def _flip_shared(
         log_odds -= 0.5 * (squares_new / v_new - squares / v)
         if log_odds > -700.0 and uniform(rng) * (1.0 + math.exp(-log_odds)) < 1.0:
             for i in range(width):
-                gram = _gram_entry(G, M, holes, n_holes, i, k)
+                gram = _gram_entry(G, M, holes, n_holes, k, i)
                 gram += d * (d * squares_with * q[i] * q[k] - q[i] * c[k] - c[i] * q[k])
                 c_now[i] -= sign * gram
-                g[i] += sign * (Q[i, k] + d * q[i] * q[k])
+                g[i] += sign * (Q[k, i] + d * q[i] * q[k])
             z[k] = 1 - z[k]
             v, squares = v_new, squares_new
             changed = True
@@ -359,6 +359,111 @@ def _add_row(
 
 
 @kernel
+def _settle_row(
+    rng: Rng,
+    old: Bits,
+    new: Bits,
+    width: int,
+    holes: Codes,
+    y: Floats,
+    y_new: Floats,
+    d: float,
+    v: float,
+    q: Floats,
+    c: Floats,
+    r: Floats,
+    r_new: Floats,
+    M: Floats,
+    g: Floats,
+    c_new: Floats,
+    squares_new: float,
+) -> float:
+    """Compute the new residual of a row whose shared features changed, and draw its holes.
+
+    c and c_new come in over the observed columns and leave over all. Return the squares of the new residual.
+    """
+    along = d
+    for k in range(width):
+        if new[k] != old[k]:
+            along += d * q[k] if new[k] else -d * q[k]
+    for s in range(r.size):
+        r_new[s] = along * r[s]
+        y_new[s] = y[s]
+    for k in range(width):
+        if new[k] != old[k]:
+            sign = 1.0 if new[k] else -1.0
+            for s in range(r.size):
+                r_new[s] -= sign * M[k, s]
+    sd = math.sqrt(v)
+    for t in range(holes.size):
+        s = holes[t]
+        mean = y[s] - r_new[s]
+        r_new[s] = sd * normal(rng)
+        y_new[s] = mean + r_new[s]
+        squares_new += r_new[s] * r_new[s]
+        for k in range(width):
+            c[k] += M[k, s] * r[s]
+            c_new[k] += (M[k, s] - d * q[k] * r[s]) * r_new[s]
+    return squares_new
+
+
+@kernel
+def _replace_row(
+    old: Bits,
+    new: Bits,
+    width: int,
+    counts: Ints,
+    has_holes: bool,
+    y: Floats,
+    y_new: Floats,
+    d: float,
+    q: Floats,
+    c: Floats,
+    squares: float,
+    r: Floats,
+    e: float,
+    g: Floats,
+    c_new: Floats,
+    squares_new: float,
+    r_new: Floats,
+    A: Floats,
+    L: Floats,
+    Q: Floats,
+    M: Floats,
+    G: Floats,
+) -> None:
+    """Take the old row out of all matrices and put the new one in, in one pass."""
+    for i in range(width):
+        out, into = d * q[i], e * g[i]
+        on_q = d * squares * out - d * c[i]
+        on_g = e * squares_new * into + e * c_new[i]
+        for k in range(width):
+            G[i, k] += on_q * q[k] - out * c[k] + on_g * g[k] + into * c_new[k]
+            Q[i, k] += out * q[k] - into * g[k]
+        for s in range(y.size):
+            M[i, s] += into * r_new[s] - out * r[s]
+    for i in range(width):
+        if old[i]:
+            for k in range(width):
+                A[i, k] -= old[k]
+        if new[i]:
+            for k in range(width):
+                A[i, k] += new[k]
+        if old[i] and new[i]:
+            if has_holes:
+                for s in range(y.size):
+                    L[i, s] += y_new[s] - y[s]
+        elif old[i]:
+            counts[i] -= 1
+            for s in range(y.size):
+                L[i, s] -= y[s]
+        elif new[i]:
+            counts[i] += 1
+            for s in range(y.size):
+                L[i, s] += y_new[s]
+
+
+@kernel
 def sweep_rows(
     rng: Rng,
     Z: Bits,
@@ -391,6 +496,7 @@ def sweep_rows(
     no_holes = hole_columns[:0]
     z = np.zeros(capacity, np.uint8)
     y, r = np.empty(S), np.empty(S)
+    y_old, r_new = np.empty(S), np.empty(S)
     q, c = np.empty(capacity), np.empty(capacity)
     work = np.empty((2, capacity))
     weight = np.empty(_MOST_NEW + 1)
@@ -421,6 +527,55 @@ def sweep_rows(
             if holes.size == 0:
                 continue
             _step_holes(rng, z, width, holes, d, y, r, q, L, M, G, work)
+        elif own_new == own:
+            y_old[:] = y
+            squares_full = squares
+            for t in range(holes.size):
+                squares_full += r[holes[t]] * r[holes[t]]
+            squares_new = _settle_row(
+                rng,
+                Z[n],
+                z,
+                width,
+                holes,
+                y_old,
+                y,
+                d,
+                v,
+                q,
+                c,
+                r,
+                r_new,
+                M,
+                work[1],
+                work[0],
+                squares_without,
+            )
+            _replace_row(
+                Z[n],
+                z,
+                width,
+                counts,
+                holes.size > 0,
+                y_old,
+                y,
+                d,
+                q,
+                c,
+                squares_full,
+                r,
+                1.0 / v,
+                work[1],
+                work[0],
+                squares_new,
+                r_new,
+                A,
+                L,
+                Q,
+                M,
+                G,
+            )
+            Z[n, :width] = z[:width]
         else:
             if holes.size > 0:
                 squares = _project(width, M, r, no_holes, c)

@@ -34,7 +34,7 @@ _EDGES = _layers()
 
 def stream(seed: np.random.SeedSequence) -> NDArray[np.uint64]:
     """Return the state of a new random stream."""
-    return seed.generate_state(4, np.uint64)
+    return np.asarray(seed.generate_state(4, np.uint64), dtype=np.uint64)
 
 
 @kernel

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from glfm.column import FloatArray
 from glfm.kinds.base import Kind
 from glfm.priors import Priors
 from glfm.problem import Problem

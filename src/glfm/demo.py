@@ -1,0 +1,279 @@
+"""The demo: a generated clinic with a known truth is fitted, and what was found is held against it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
+
+from glfm.align import feature_order, representative
+from glfm.column import FloatArray
+from glfm.datasets import Clinic, make_clinic
+from glfm.errors import DataError
+from glfm.kinds import Kind
+from glfm.model import GLFM
+from glfm.schema import Schema
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["hole_errors", "match_traits", "run"]
+
+_SHOWN = "bp_change"  # the column whose intervals the picture shows
+_MASS = 0.9
+
+
+def run(
+    output: Path = Path("glfm-demo.png"),
+    *,
+    n_rows: int = 400,
+    n_chains: int = 4,
+    n_warmup: int = 600,
+    n_draws: int = 100,
+    seed: int = 0,
+    progress: bool = True,
+    echo: Callable[[str], object] = print,
+) -> None:
+    """Fit the clinic, say what was found, and write a picture.
+
+    Parameters
+    ----------
+    output
+        Where the picture goes.
+    n_rows, n_chains, n_warmup, n_draws, seed
+        Size of the table and settings of the fit.
+    progress
+        Whether to show progress on stderr.
+    echo
+        What the text is given to, section by section.
+    """
+    clinic = make_clinic(n_rows, seed)
+    holes = clinic.frame.isna().to_numpy()
+    echo(
+        f"A generated clinic: {n_rows} patients, {clinic.frame.shape[1]} columns, {holes.sum()} holes "
+        f"({holes.mean():.0%} of the cells).\nFour hidden traits made the table; the model sees only the "
+        "table.\n"
+    )
+    schema = Schema.infer(clinic.frame)
+    echo(f"Schema, inferred\n{_indented(repr(schema))}\n")
+    model = GLFM(
+        schema, n_chains=n_chains, n_warmup=n_warmup, n_draws=n_draws, random_state=seed, progress=progress
+    ).fit(clinic.frame)
+    best = representative(model.draws_)
+    Z = best.Z[:, feature_order(best)]
+    traits = match_traits(clinic, Z)
+    echo(_traits_text(traits, Z))
+    completed = model.impute()
+    lower, upper = model.predictive().interval(_MASS)
+    errors = hole_errors(clinic, model.schema_.kinds, completed, lower, upper)
+    echo(_errors_text(errors))
+    echo(f"Convergence of {n_chains} chains\n  {model.diagnostics().verdict}\n")
+    figure = _picture(clinic, Z, traits, errors, completed, lower, upper)
+    try:
+        figure.savefig(output, dpi=150)
+    except (OSError, ValueError) as error:
+        raise DataError(f"The picture cannot be written to {str(output)!r}: {error}.") from error
+    echo(f"Picture: {output}")
+
+
+# ---- against the truth
+
+
+def match_traits(clinic: Clinic, Z: NDArray[np.bool_]) -> pd.DataFrame:
+    """Return the feature that resembles each trait most, one to one, by correlation over rows.
+
+    A feature and its opposite say the same of a table, so the sign of a correlation does not count;
+    `opposite` tells where it is negative. `feature` is -1 where there are fewer features than traits.
+    """
+    n_traits = clinic.Z.shape[1]
+    correlation = np.array([[_correlation(trait, feature) for feature in Z.T] for trait in clinic.Z.T])
+    table = pd.DataFrame({"rows": clinic.Z.sum(axis=0)}, index=pd.Index(clinic.traits, name="trait"))
+    mine, theirs = linear_sum_assignment(-np.abs(correlation.reshape(n_traits, Z.shape[1])))
+    feature, found = np.full(n_traits, -1), np.zeros(n_traits)
+    feature[mine], found[mine] = theirs, correlation[mine, theirs]
+    return table.assign(feature=feature, opposite=found < 0, correlation=np.abs(found))
+
+
+def _correlation(a: NDArray[np.bool_], b: NDArray[np.bool_]) -> float:
+    if a.all() or b.all() or not a.any() or not b.any():
+        return 0.0
+    return float(np.corrcoef(a, b)[0, 1])
+
+
+def hole_errors(
+    clinic: Clinic,
+    kinds: Mapping[str, Kind],
+    completed: pd.DataFrame,
+    lower: pd.DataFrame,
+    upper: pd.DataFrame,
+) -> pd.DataFrame:
+    """Return, per kind, how far imputed values and constants are off and how many values intervals hold.
+
+    Errors are root mean squares in standard deviations for numbers, the share of wrong levels for
+    categories, and mean distances in shares of the whole scale for ordinals. The constant is the mean,
+    the mode or the median of what is observed in the column.
+    """
+    parts = []
+    for name, kind in kinds.items():
+        hole = clinic.frame[name].isna().to_numpy()
+        truth, guess = _encoded(clinic.complete[name], kind), _encoded(completed[name], kind)
+        constant = np.full(truth.size, _constant(truth[~hole], kind))
+        part = {"glfm": _losses(guess, truth, kind)[hole], "constant": _losses(constant, truth, kind)[hole]}
+        if kind.is_ordered:
+            low, high = _encoded(lower[name], kind), _encoded(upper[name], kind)
+            part["held"] = ((low <= truth) & (truth <= high)).astype(np.float64)[hole]
+        parts.append(pd.DataFrame(part).assign(kind=kind.name, is_number=kind.is_number))
+    cells = pd.concat(parts)
+    table = cells.groupby("kind", sort=False)[["glfm", "constant", "held"]].mean()
+    squared = cells.groupby("kind", sort=False)["is_number"].first()
+    table.loc[squared, ["glfm", "constant"]] **= 0.5
+    table.insert(0, "holes", cells["kind"].value_counts())
+    return table
+
+
+def _encoded(values: pd.Series[Any], kind: Kind) -> FloatArray:
+    if kind.is_number:
+        return values.to_numpy(dtype=np.float64)
+    levels = list(getattr(kind, "levels", ()))
+    return np.asarray(pd.Categorical(values, categories=levels).codes, dtype=np.float64)
+
+
+def _constant(observed: FloatArray, kind: Kind) -> float:
+    if kind.is_number:
+        return float(observed.mean())
+    if kind.is_ordered:
+        return float(np.sort(observed)[observed.size // 2])
+    return float(np.bincount(observed.astype(np.intp)).argmax())
+
+
+def _losses(guess: FloatArray, truth: FloatArray, kind: Kind) -> FloatArray:
+    if kind.is_number:
+        return np.square((guess - truth) / truth.std())
+    if kind.is_ordered:
+        return np.abs(guess - truth) / (len(getattr(kind, "levels", ())) - 1)
+    return (guess != truth).astype(np.float64)
+
+
+# ---- words
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"  {line}" for line in text.splitlines())
+
+
+def _traits_text(traits: pd.DataFrame, Z: NDArray[np.bool_]) -> str:
+    names = [_feature_name(*pair) for pair in zip(traits["feature"], traits["opposite"], strict=True)]
+    sizes = [_signed(Z, *pair).sum() for pair in zip(traits["feature"], traits["opposite"], strict=True)]
+    shown = pd.DataFrame(
+        {
+            "trait": traits.index,
+            "rows": traits["rows"],
+            "found as": names,
+            "rows ": sizes,
+            "correlation": traits["correlation"].map("{:.2f}".format),
+        }
+    )
+    lines = ["Hidden traits, and the features that were found", _indented(shown.to_string(index=False))]
+    if traits["opposite"].any():
+        lines.append(
+            '  "not": the rows without the feature; a trait and its opposite say the same of a table.'
+        )
+    others = [k for k in range(Z.shape[1]) if k not in set(traits["feature"])]
+    if others:
+        sizes_of_others = ", ".join(str(Z[:, k].sum()) for k in others)
+        lines.append(f"  Features that are no trait: {len(others)}, in {sizes_of_others} rows.")
+    return "\n".join(lines) + "\n"
+
+
+def _feature_name(feature: int, opposite: bool) -> str:
+    if feature < 0:
+        return "-"
+    return f"not F{feature + 1}" if opposite else f"F{feature + 1}"
+
+
+def _signed(Z: NDArray[np.bool_], feature: int, opposite: bool) -> NDArray[np.bool_]:
+    """Return the rows that should have the trait by the feature matched with it."""
+    if feature < 0:
+        return np.zeros(Z.shape[0], dtype=np.bool_)
+    return ~Z[:, feature] if opposite else Z[:, feature]
+
+
+def _errors_text(errors: pd.DataFrame) -> str:
+    held = errors["held"].map(lambda share: "" if np.isnan(share) else f"{share:.0%}")
+    shown = pd.DataFrame(
+        {
+            "kind": errors.index,
+            "holes": errors["holes"],
+            "glfm": errors["glfm"].map("{:.2f}".format),
+            "constant": errors["constant"].map("{:.2f}".format),
+            "in 90 % interval": held,
+        }
+    )
+    return (
+        f"Holes filled, and how far off\n{_indented(shown.to_string(index=False))}\n"
+        "  Numbers: root mean square error in standard deviations; categories: share of wrong levels;\n"
+        "  ordinals: mean distance, 1 being from the first level to the last. Constant: the mean, mode or\n"
+        "  median of the column. Intervals of counts and levels hold more than 90 % since these come in steps.\n"
+    )
+
+
+# ---- picture
+
+
+def _picture(
+    clinic: Clinic,
+    Z: NDArray[np.bool_],
+    traits: pd.DataFrame,
+    errors: pd.DataFrame,
+    completed: pd.DataFrame,
+    lower: pd.DataFrame,
+    upper: pd.DataFrame,
+) -> Figure:
+    """Draw traits beside features, errors beside constants, and intervals beside hidden values."""
+    from matplotlib.figure import Figure
+
+    from glfm import plots
+
+    figure = Figure(figsize=(12, 6.2), layout="constrained")
+    left, right = figure.subfigures(1, 2, width_ratios=[5, 6], wspace=0.04)
+    _draw_traits(left.subplots(1, 2), clinic, Z, traits)
+    top, bottom = right.subplots(2, 1, height_ratios=[1, 1])
+    bars = {
+        str(kind): {"glfm": row["glfm"], "constant (mean, mode or median)": row["constant"]}
+        for kind, row in errors.iterrows()
+    }
+    plots.errors(bars, ax=top)
+    top.set_title(f"Error of {errors['holes'].sum()} filled holes, by kind of column", loc="left")
+    top.legend(frameon=False, loc="lower right")
+    hole = clinic.frame[_SHOWN].isna()
+    parts = (frame.loc[hole, _SHOWN].to_numpy(float) for frame in (clinic.complete, completed, lower, upper))
+    lines, middles, values = plots.intervals(*parts, ax=bottom)
+    bottom.set_title(f"The {hole.sum()} holes of {_SHOWN} and their 90 % intervals", loc="left")
+    bottom.set_ylabel("mmHg")
+    bottom.legend(
+        [values, middles, lines],
+        ["hidden value (orange: outside)", "imputed", "90 % interval"],
+        frameon=False,
+        loc="upper left",
+    )
+    return figure
+
+
+def _draw_traits(axes: Any, clinic: Clinic, Z: NDArray[np.bool_], traits: pd.DataFrame) -> None:
+    from glfm import plots
+
+    pairs = list(zip(traits["feature"], traits["opposite"], strict=True))
+    found = np.column_stack([_signed(Z, *pair) for pair in pairs])
+    order = np.lexsort(~clinic.Z.T[::-1])
+    truth, found = clinic.Z[order], found[order]
+    agree = (truth == found).mean()
+    plots.feature_matrix(truth, clinic.traits, ax=axes[0])
+    plots.feature_matrix(found, [_feature_name(*pair) for pair in pairs], ax=axes[1], wrong=truth != found)
+    axes[0].set_title("Hidden traits", loc="left")
+    axes[0].set_ylabel(f"{len(truth)} patients")
+    axes[1].set_title(f"Features found ({agree:.0%} right)", loc="left")

@@ -1,0 +1,119 @@
+"""Pictures of a fit: every function draws on the `ax` it is given and returns the artists."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from glfm.column import FloatArray
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.collections import LineCollection, PathCollection
+    from matplotlib.container import BarContainer
+    from matplotlib.image import AxesImage
+
+__all__ = ["BLUE", "GREY", "ORANGE", "errors", "feature_matrix", "intervals"]
+
+# Okabe and Ito's colours, which people with any colour vision can tell apart.
+BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#B8B8B8"
+_PALE, _INK = "#F0F0F0", "#333333"
+
+
+def feature_matrix(
+    Z: NDArray[np.bool_], names: Sequence[str], *, ax: Axes, wrong: NDArray[np.bool_] | None = None
+) -> AxesImage:
+    """Draw which row has which feature, one line per row.
+
+    Parameters
+    ----------
+    Z
+        Rows x features.
+    names
+        Of the features.
+    ax
+        Where to draw.
+    wrong
+        Cells to mark, such as those that differ from the truth.
+    """
+    from matplotlib.colors import ListedColormap
+
+    shade = Z.astype(np.float64)
+    if wrong is not None:
+        shade[wrong] = 2.0
+    colours = ListedColormap([_PALE, BLUE, ORANGE])
+    image = ax.imshow(shade, cmap=colours, vmin=0, vmax=2, aspect="auto", interpolation="nearest")
+    for edge in np.arange(0.5, Z.shape[1] - 1):
+        ax.axvline(edge, color="white", linewidth=3)
+    ax.set_xticks(range(len(names)), names, rotation=40, ha="right", rotation_mode="anchor")
+    ax.set_yticks([])
+    ax.tick_params(length=0)
+    ax.spines[:].set_visible(False)
+    return image
+
+
+def errors(values: Mapping[str, Mapping[str, float]], *, ax: Axes) -> list[BarContainer]:
+    """Draw errors as bars, one group per outer key and one colour per inner key.
+
+    Parameters
+    ----------
+    values
+        {what: {method: error}}, with the same methods throughout; the first is the one to look at.
+    ax
+        Where to draw.
+    """
+    methods = list(next(iter(values.values())))
+    shades = [BLUE, GREY, _INK]
+    height = 0.8 / len(methods)
+    groups = np.arange(len(values))
+    bars = []
+    for i, method in enumerate(methods):
+        sizes = [group[method] for group in values.values()]
+        at = groups + (i - 0.5 * (len(methods) - 1)) * height
+        drawn = ax.barh(at, sizes, height=0.9 * height, color=shades[i % len(shades)], label=method)
+        ax.bar_label(drawn, fmt="{:.2f}", padding=3, color=_INK, fontsize="small")
+        bars.append(drawn)
+    ax.set_yticks(groups, list(values))
+    ax.invert_yaxis()
+    ax.margins(x=0.15)
+    ax.set_xlim(left=0.0)
+    ax.tick_params(axis="y", length=0)
+    _open(ax)
+    return bars
+
+
+def intervals(
+    truth: FloatArray, middle: FloatArray, lower: FloatArray, upper: FloatArray, *, ax: Axes
+) -> tuple[LineCollection, PathCollection, PathCollection]:
+    """Draw predicted intervals beside the values they should hold, by rising middle.
+
+    Parameters
+    ----------
+    truth
+        The values.
+    middle, lower, upper
+        What was predicted for each.
+    ax
+        Where to draw.
+    """
+    order = np.lexsort((truth, middle))
+    truth, middle, lower, upper = (np.asarray(part, float)[order] for part in (truth, middle, lower, upper))
+    missed = (truth < lower) | (truth > upper)
+    at = np.arange(truth.size)
+    lines = ax.vlines(at, lower, upper, colors=GREY, linewidth=max(1.0, min(4.0, 160.0 / truth.size)))
+    middles = ax.scatter(at, middle, marker="_", s=30, color=BLUE, zorder=2)
+    shades: Any = np.where(missed, ORANGE, _INK)
+    values = ax.scatter(at, truth, s=14, color=shades, zorder=3, linewidths=0)
+    ax.set_xticks([])
+    ax.margins(x=0.02)
+    _open(ax)
+    return lines, middles, values
+
+
+def _open(ax: Axes) -> None:
+    """Leave out the lines of the frame that carry no scale."""
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.spines[["left", "bottom"]].set_color(GREY)

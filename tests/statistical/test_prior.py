@@ -1,0 +1,119 @@
+"""With every cell missing the chain must return the prior."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.typing import NDArray
+from scipy.special import polygamma
+from scipy.stats import poisson
+
+from glfm.kinds import KINDS, Kind
+from glfm.kinds.ordinal import Ordinal
+from glfm.priors import Priors
+from glfm.problem import Problem
+from glfm.sampler import CollapsedSampler
+from glfm.state import State
+from glfm.testing import score_table
+
+from .checks import check
+from .tables import plain_kind
+
+pytestmark = pytest.mark.statistical
+
+N_ROWS, N_SWEEPS, LEAST = 20, 15_000, 0.01
+HARMONIC = sum(1.0 / n for n in range(1, N_ROWS + 1))
+
+
+def empty_table(kind: Kind, priors: Priors) -> Problem:
+    return Problem({"a": kind, "b": kind}, np.full((N_ROWS, 2), np.nan), priors)
+
+
+def run(problem: Problem, seed: int) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Return what each sweep has: features per row, rows per feature (counted), log s2 and thresholds."""
+    state = State.start(problem, np.random.SeedSequence(seed))
+    sampler = CollapsedSampler(problem)
+    bias = int(problem.priors.bias)
+    per_row = np.empty((N_SWEEPS, N_ROWS))
+    sizes = np.empty((N_SWEEPS, N_ROWS + 1))
+    column = np.empty((N_SWEEPS, 1 + max(state.theta[0].size - 1, 0)))
+    for t in range(-200, N_SWEEPS):
+        sampler.sweep(state)
+        if t >= 0:
+            Z = state.Z[:, bias : state.width]
+            per_row[t] = Z.sum(axis=1)
+            sizes[t] = np.bincount(Z.sum(axis=0), minlength=N_ROWS + 1)
+            column[t, 0] = np.log(state.variance[0])
+            column[t, 1:] = state.theta[0][1:]
+    return per_row, sizes, column
+
+
+def prior_scores(problem: Problem, alpha: float, seed: int) -> pd.DataFrame:
+    per_row, sizes, column = run(problem, seed)
+    n_features = sizes.sum(axis=1)
+    names, samples, exact = ["E[K]"], [n_features], [alpha * HARMONIC]
+
+    def add(name: str, sample: NDArray[np.float64] | NDArray[np.bool_], expected: float) -> None:
+        names.append(name)
+        samples.append(np.asarray(sample, dtype=np.float64))
+        exact.append(expected)
+
+    for k, p in enumerate(poisson.pmf(np.arange(60), alpha * HARMONIC)):
+        if p > LEAST:
+            add(f"P(K={k})", n_features == k, p)
+    for j, p in enumerate(poisson.pmf(np.arange(30), alpha)):
+        if p > LEAST:
+            add(f"share of rows with {j} features", (per_row == j).mean(axis=1), p)
+    add("features of the first row", per_row[:, 0], alpha)
+    add("features of the last row", per_row[:, -1], alpha)
+    # Features that m rows have: their expected number is alpha / m.
+    for m in (1, 2, 3, 5, 10, 20):
+        add(f"features of {m} rows", sizes[:, m], alpha / m)
+    kind = problem.kinds["a"]
+    if kind.samples_noise:
+        shape, rate = kind.noise_prior
+        add("log s2", column[:, 0], np.log(rate) - float(polygamma(0, shape)))
+    if isinstance(kind, Ordinal):
+        add("threshold", column[:, 1], np.sqrt(2.0 / np.pi))
+    return score_table(names, np.array(samples).T, exact)
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_empty_table_returns_the_prior(kind: str) -> None:
+    problem = empty_table(plain_kind(kind), Priors(alpha=1.0))
+    check(prior_scores(problem, alpha=1.0, seed=1))
+
+
+def test_without_bias_and_with_many_features() -> None:
+    # Enough features for the state to have to grow.
+    problem = empty_table(plain_kind("real"), Priors(alpha=6.0, bias=False))
+    check(prior_scores(problem, alpha=6.0, seed=1))
+
+
+def test_sampled_alpha_returns_to_its_prior() -> None:
+    problem = empty_table(plain_kind("real"), Priors(alpha_prior=(3.0, 2.0)))
+    state = State.start(problem, np.random.SeedSequence(1))
+    sampler = CollapsedSampler(problem)
+    samples = np.empty((N_SWEEPS, 3))
+    for t in range(N_SWEEPS):
+        sampler.sweep(state)
+        samples[t] = state.alpha, state.alpha**2, state.width - 1
+    names = ["alpha", "alpha squared", "K"]
+    check(score_table(names, samples, [1.5, 3.0, 1.5 * HARMONIC]))
+    with pytest.raises(AssertionError, match="quantities are off"):
+        check(score_table(names, samples, [1.0, 2.0, HARMONIC]))
+
+
+@pytest.mark.parametrize("change", [{"alpha": 1.15}, {"max_features": 6}])
+def test_another_prior_is_found_out(change: dict[str, float]) -> None:
+    priors: Priors = replace(Priors(alpha=1.0), **change)  # type: ignore[arg-type]
+    with pytest.raises(AssertionError, match="quantities are off"):
+        check(prior_scores(empty_table(plain_kind("real"), priors), alpha=1.0, seed=1))
+
+
+def test_one_filled_column_is_found_out() -> None:
+    problem = empty_table(plain_kind("real", noise_variance=0.2), Priors(alpha=1.0, bias=False))
+    problem.x[:, 0] = np.where(np.arange(N_ROWS) % 2, 1.0, -1.0)
+    with pytest.raises(AssertionError, match="quantities are off"):
+        check(prior_scores(problem, alpha=1.0, seed=1))

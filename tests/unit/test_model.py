@@ -1,0 +1,363 @@
+"""The estimator: what goes in, what comes out, what is refused."""
+
+import os
+import signal
+import threading
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+import glfm
+from glfm.errors import DataError, FitWarning, SchemaError
+
+QUICK = {"n_chains": 2, "n_warmup": 20, "n_draws": 10, "random_state": 0, "progress": False}
+
+
+def mixed(n_rows: int = 40, seed: int = 0) -> pd.DataFrame:
+    """Return a table of all five kinds with holes everywhere."""
+    rng = np.random.default_rng(seed)
+    on = rng.random(n_rows) < 0.5
+    frame = pd.DataFrame(
+        {
+            "change": rng.standard_normal(n_rows) + 2 * on,
+            "dose": np.where(rng.random(n_rows) < 0.2, 0.0, rng.gamma(2.0, 1.0 + on)),
+            "visits": pd.array(rng.poisson(3 + 4 * on), dtype="Int64"),
+            "ward": pd.Categorical(np.where(on, "north", rng.choice(["south", "east"], n_rows))),
+            "pain": pd.Categorical(
+                rng.choice(["none", "mild", "severe"], n_rows), ["none", "mild", "severe"], ordered=True
+            ),
+        },
+        index=pd.Index([f"p{i}" for i in range(n_rows)], name="patient"),
+    )
+    for column in frame:
+        frame.loc[rng.random(n_rows) < 0.2, column] = None
+    return frame
+
+
+@pytest.fixture(scope="module")
+def frame():
+    return mixed()
+
+
+@pytest.fixture(scope="module")
+def model(frame):
+    return glfm.GLFM(**QUICK).fit(frame)
+
+
+class TestFit:
+    def test_returns_itself_and_leaves_the_frame_alone(self, frame):
+        before = frame.copy(deep=True)
+        model = glfm.GLFM(**QUICK)
+        assert model.fit(frame) is model
+        pd.testing.assert_frame_equal(frame, before)
+
+    def test_kinds(self, model):
+        names = {name: kind.name for name, kind in model.schema_.kinds.items()}
+        assert names == {
+            "change": "real",
+            "dose": "positive",
+            "visits": "count",
+            "ward": "categorical",
+            "pain": "ordinal",
+        }
+
+    def test_draws(self, model, frame):
+        assert len(model.draws_) == 20
+        assert [(draw.chain, draw.index) for draw in model.draws_][:2] == [(0, 0), (0, 1)]
+        draw = model.draws_[-1]
+        assert draw.Z.dtype == bool
+        assert draw.Z.shape == (len(frame), draw.n_features)
+        assert draw.Z.any(axis=0).all()
+        assert {name: weights.shape for name, weights in draw.B.items()} == {
+            "change": (draw.n_features + 1, 1),
+            "dose": (draw.n_features + 1, 1),
+            "visits": (draw.n_features + 1, 1),
+            "ward": (draw.n_features + 1, 2),
+            "pain": (draw.n_features + 1, 1),
+        }
+        assert set(draw.theta) == {"pain"}
+        assert draw.theta["pain"][0] == 0
+        assert draw.noise_variance["ward"] == 1
+        assert draw.noise_variance["change"] > 0
+        assert np.isfinite(draw.log_likelihood)
+
+    @pytest.mark.parametrize("n_jobs", [2, None])
+    def test_draws_do_not_depend_on_threads(self, frame, n_jobs):
+        def bits(jobs):
+            fitted = glfm.GLFM(**QUICK, n_jobs=jobs).fit(frame)
+            return [(d.packed.tobytes(), d.weights.tobytes(), d.alpha) for d in fitted.draws_]
+
+        assert bits(1) == bits(n_jobs)
+
+    def test_seed_matters(self, frame, model):
+        other = glfm.GLFM(**{**QUICK, "random_state": 1}).fit(frame)
+        assert other.draws_[0].alpha != model.draws_[0].alpha
+
+    def test_thin(self, frame):
+        settings = {**QUICK, "n_chains": 1, "n_draws": 6, "thin": 1}
+        every = glfm.GLFM(**settings).fit(frame)
+        some = glfm.GLFM(**{**settings, "n_draws": 2, "thin": 3}).fit(frame)
+        assert [d.alpha for d in some.draws_] == [d.alpha for d in every.draws_][2::3]
+
+    def test_pinned_rows_have_no_feature(self, frame):
+        inactive = np.arange(len(frame)) < 15
+        fitted = glfm.GLFM(**QUICK).fit(frame, inactive=inactive)
+        assert not any(draw.Z[:15].any() for draw in fitted.draws_)
+        assert any(draw.Z[15:].any() for draw in fitted.draws_)
+
+    def test_max_features(self, frame):
+        with pytest.warns(FitWarning, match="max_features = 1"):
+            fitted = glfm.GLFM(**QUICK, max_features=1, alpha=5.0).fit(frame)
+        assert max(draw.n_features for draw in fitted.draws_) == 1
+
+    def test_no_bias_and_fixed_alpha(self, frame):
+        fitted = glfm.GLFM(**QUICK, bias=False, alpha=2.0).fit(frame)
+        draw = fitted.draws_[0]
+        assert draw.alpha == 2
+        assert draw.weights.shape[0] == draw.n_features
+
+    def test_clone_and_params(self, model):
+        assert clone(model).get_params() == model.get_params()
+
+    def test_interrupt_leaves_a_usable_fit(self, frame):
+        timer = threading.Timer(2.0, os.kill, (os.getpid(), signal.SIGINT))
+        timer.start()
+        with pytest.warns(FitWarning, match="interrupted"):
+            fitted = glfm.GLFM(**{**QUICK, "n_draws": 10**6}).fit(frame)
+        assert not fitted.impute().isna().any().any()
+
+
+class TestPredictive:
+    def test_mean_is_of_numbers_only(self, model, frame):
+        mean = model.predictive().mean()
+        assert list(mean) == ["change", "dose", "visits"]
+        assert mean.index.equals(frame.index)
+        assert np.isfinite(mean.to_numpy()).all()
+
+    def test_median_lies_in_the_interval(self, model):
+        predictive = model.predictive()
+        median = predictive.median()
+        lower, upper = predictive.interval(0.8)
+        for column in ("change", "dose", "visits"):
+            assert (lower[column] <= median[column]).all()
+            assert (median[column] <= upper[column]).all()
+        assert (lower["pain"] <= median["pain"]).all()
+        assert (median["pain"] <= upper["pain"]).all()
+
+    def test_supports(self, model):
+        for table in [*model.predictive().sample(30), model.predictive().mode(), model.predictive().median()]:
+            assert (table["dose"] >= 0).all()
+            assert (table["visits"] >= 0).all()
+            assert str(table["visits"].dtype) == "Int64"
+            assert set(table["pain"]) <= {"none", "mild", "severe"}
+            assert not table.isna().any().any()
+
+    def test_proba(self, model):
+        p = model.predictive().proba("pain")
+        assert list(p) == ["none", "mild", "severe"]
+        np.testing.assert_allclose(p.sum(axis=1), 1.0)
+        with pytest.raises(SchemaError, match="has no levels"):
+            model.predictive().proba("dose")
+        with pytest.raises(SchemaError, match="no modelled column"):
+            model.predictive().proba("nonsense")
+
+    def test_logpdf_is_the_average_over_draws(self, model, frame):
+        got = model.predictive().logpdf(frame)
+        each = np.stack([draw.log_densities(model._problem.x) for draw in model.draws_])
+        want = np.log(np.exp(each).mean(axis=0))
+        np.testing.assert_allclose(got.to_numpy(), want, rtol=1e-9)
+        assert got.isna().equals(frame.isna())
+
+    def test_log_probabilities_of_levels_sum_to_one(self, model, frame):
+        total = np.zeros(len(frame))
+        for level in frame["pain"].cat.categories:
+            values = frame.assign(pain=pd.Categorical([level] * len(frame), frame["pain"].cat.categories))
+            total += np.exp(model.log_likelihood(values)["pain"].to_numpy())
+        np.testing.assert_allclose(total, 1.0)
+
+    def test_cdf_of_the_median_is_one_half(self, model):
+        predictive = model.predictive()
+        median = predictive.median()
+        np.testing.assert_allclose(predictive.cdf(median)["change"], 0.5, atol=1e-9)
+
+    def test_mode_has_the_highest_density_nearby(self, model):
+        predictive = model.predictive()
+        mode = predictive.mode()
+        top = predictive.logpdf(mode)
+        for step in (-0.01, 0.01):
+            assert (predictive.logpdf(mode.assign(change=mode["change"] + step))["change"] <= top["change"]).all()
+        for step in (-1, 1):
+            moved = (mode["visits"] + step).clip(lower=0)
+            score = predictive.logpdf(mode.assign(visits=moved))["visits"]
+            assert (score <= top["visits"] + 1e-12).all()
+
+    def test_mean_is_the_mean_of_samples(self, model):
+        predictive = model.predictive()
+        samples = predictive.sample(2000)
+        for column in ("change", "dose", "visits"):
+            drawn = np.stack([table[column].to_numpy(dtype=float) for table in samples])
+            error = drawn.std(axis=0) / np.sqrt(len(samples))
+            z = (drawn.mean(axis=0) - predictive.mean()[column].to_numpy(dtype=float)) / error
+            # Samples visit every draw equally often, so the error is smaller than that of free draws.
+            assert np.abs(z).max() < 5
+
+    def test_wrong_rows(self, model, frame):
+        with pytest.raises(DataError, match="3 rows but the table has 40"):
+            model.log_likelihood(frame.head(3))
+
+    def test_wrong_mass(self, model):
+        with pytest.raises(SchemaError, match="between 0 and 1"):
+            model.predictive().interval(90)
+
+
+class TestImpute:
+    @pytest.mark.parametrize("how", ["auto", "mode", "mean", "median", "sample"])
+    def test_holes_are_filled_and_nothing_else(self, model, frame, how):
+        done = model.impute(how=how)
+        assert not done.isna().any().any()
+        assert (done.dtypes == frame.dtypes).all()
+        assert done.index.equals(frame.index)
+        seen = frame.notna()
+        pd.testing.assert_frame_equal(done.where(seen), frame.where(seen), check_dtype=False)
+        assert (done["dose"] >= 0).all()
+
+    def test_polars(self, frame):
+        table = pl.from_pandas(frame.reset_index())
+        done = glfm.GLFM({"patient": "ignore"}, **QUICK).fit(table).impute()
+        assert isinstance(done, pl.DataFrame)
+        assert done.schema == table.schema
+        assert sum(done.null_count().row(0)) == 0
+
+    def test_array(self):
+        rng = np.random.default_rng(0)
+        x = rng.standard_normal((30, 3))
+        x[rng.random(x.shape) < 0.2] = np.nan
+        done = glfm.GLFM(**QUICK).fit(x).impute()
+        assert isinstance(done, np.ndarray)
+        np.testing.assert_array_equal(done[~np.isnan(x)], x[~np.isnan(x)])
+        assert not np.isnan(done).any()
+
+    def test_many(self, model):
+        tables = model.impute(n=5)
+        assert len(tables) == 5
+        assert not tables[0].equals(tables[1])
+        again = model.impute(n=5)
+        assert all(a.equals(b) for a, b in zip(tables, again, strict=True))
+
+    def test_more_than_there_are_draws(self, model):
+        with pytest.raises(SchemaError, match="needs a draw of its own but there are 20"):
+            model.impute(n=21)
+
+    def test_unknown_how(self, model):
+        with pytest.raises(SchemaError, match="Unknown how 'best'"):
+            model.impute(how="best")
+
+
+class TestOddTables:
+    @pytest.mark.parametrize(
+        "columns",
+        [
+            {"constant": [1.5] * 6, "x": [1.0, -2.0, 0.5, None, 3.0, 1.0]},
+            {"level": ["a"] * 6, "x": [1.0, -2.0, 0.5, None, 3.0, 1.0]},
+            {"zeros": [0] * 5 + [None], "x": [1.0, -2.0, 0.5, None, 3.0, 1.0]},
+            {"only": [1.0, -2.0, 0.5, None, 3.0, 1.0]},
+            {"big": [10**9, 3, None, 7, 1, 12]},
+            {"huge": [1e300, -1e300, None, 1e299, 0.0, 1.0]},
+            {"tiny": [1e-300, 2e-300, None, 3e-300, 1e-299, 2e-300]},
+            {"one": [2.5]},
+            {"a": [None, 1.5], "b": ["x", None]},
+        ],
+        ids=lambda columns: next(iter(columns)),
+    )
+    def test_works(self, columns):
+        frame = pd.DataFrame(columns)
+        model = glfm.GLFM(**QUICK).fit(frame)
+        assert not model.impute().isna().any().any()
+        assert all(np.isfinite(draw.log_likelihood) for draw in model.draws_)
+
+    def test_all_missing_column_is_drawn_from_its_prior(self):
+        frame = pd.DataFrame({"empty": [np.nan] * 8, "x": np.arange(8.0) - 3.5})
+        with pytest.warns(FitWarning, match="empty"):
+            model = glfm.GLFM(**QUICK).fit(frame)
+        assert np.isfinite(model.impute()["empty"]).all()
+
+    def test_duplicate_rows_by_the_hundred(self):
+        frame = pd.DataFrame({"a": [1.0, -2.0] * 200, "b": ["x", "y"] * 200})
+        model = glfm.GLFM(**QUICK).fit(frame)
+        assert all(np.isfinite(draw.weights).all() for draw in model.draws_)
+
+
+class TestRefused:
+    @pytest.mark.parametrize(
+        ("data", "schema", "sentence"),
+        [
+            ({"a": [1.0, 2.0]}, {"b": "real"}, "'b'"),
+            ({"a": [1.0, 2.0]}, {"a": "number"}, "unknown kind 'number'"),
+            ({"a": [1.0, -2.0]}, {"a": "positive"}, "holds -2"),
+            ({"a": [1, -2]}, {"a": "count"}, "holds -2"),
+            ({"a": [1.5, np.inf]}, None, "infinite"),
+            ({"a": ["x", "z"]}, {"a": glfm.Categorical(levels=("x", "y"))}, "'z'"),
+            ({"a": []}, None, "row"),
+            ({"a": [1.0, 2.0]}, {"a": "ignore"}, "ignored"),
+        ],
+    )
+    def test_one_sentence(self, data, schema, sentence):
+        frame = pd.DataFrame(data)
+        before = frame.copy(deep=True)
+        with pytest.raises((DataError, SchemaError)) as caught:
+            glfm.GLFM(schema, **QUICK).fit(frame)
+        assert sentence in str(caught.value)
+        assert str(caught.value).endswith(".")
+        assert "\n" not in str(caught.value)
+        pd.testing.assert_frame_equal(frame, before)
+
+    def test_duplicate_names(self):
+        frame = pd.DataFrame([[1.0, 2.0]], columns=["a", "a"])
+        with pytest.raises(DataError, match="'a'"):
+            glfm.GLFM(**QUICK).fit(frame)
+
+    @pytest.mark.parametrize(
+        "settings",
+        [
+            {"alpha": -1.0},
+            {"alpha": (1.0, 0.0)},
+            {"weight_variance": 0.0},
+            {"max_features": -1},
+            {"n_chains": 0},
+            {"n_draws": 0},
+            {"thin": 0},
+            {"n_warmup": -1},
+            {"n_jobs": 0},
+            {"random_state": -1},
+            {"random_state": "seed"},
+        ],
+        ids=str,
+    )
+    def test_settings(self, settings):
+        with pytest.raises(SchemaError) as caught:
+            glfm.GLFM(**{**QUICK, **settings}).fit(pd.DataFrame({"a": [1.0, 2.5]}))
+        assert next(iter(settings)) in str(caught.value)
+
+    def test_inactive(self, frame):
+        with pytest.raises(DataError, match="inactive"):
+            glfm.GLFM(**QUICK).fit(frame, inactive=[True, False])
+
+    def test_not_fitted(self):
+        with pytest.raises(NotFittedError):
+            glfm.GLFM().predictive()
+
+
+def test_ignored_columns_keep_their_holes():
+    frame = pd.DataFrame({"id": [f"name {i}" for i in range(30)], "x": np.arange(30.0) / 7})
+    frame.loc[3, ["id", "x"]] = None
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        done = glfm.GLFM(**QUICK).fit(frame).impute()
+    assert any("id" in str(warning.message) for warning in caught)
+    assert done["id"].isna().sum() == 1
+    assert not done["x"].isna().any()
