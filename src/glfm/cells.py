@@ -85,12 +85,12 @@ class LevelCells(Cells[LevelledKind]):
         return np.asarray(logsumexp(scores, axis=0) - np.log(len(self.locations)))
 
     def mode(self) -> FloatArray:
-        return self.probabilities.argmax(axis=1).astype(np.float64)
+        return np.asarray(self.probabilities.argmax(axis=1), dtype=np.float64)
 
     def quantile(self, q: float) -> FloatArray:
         below = np.cumsum(self.probabilities, axis=1)
         below[:, -1] = 1.0
-        return (below < q - 1e-12).sum(axis=1).astype(np.float64)
+        return np.asarray((below < q - 1e-12).sum(axis=1), dtype=np.float64)
 
     def cdf(self, x: FloatArray) -> FloatArray:
         below = np.cumsum(self.probabilities, axis=1)
@@ -130,7 +130,7 @@ class NumberCells(Cells[NumericKind]):
     def mean(self) -> FloatArray:
         """Return the mean."""
         parts = zip(self.locations, self.variances, self.thetas, strict=True)
-        return np.mean([self.kind.mean(at, float(s2), theta) for at, s2, theta in parts], axis=0)
+        return np.asarray(np.mean([self.kind.mean(at, float(s2), theta) for at, s2, theta in parts], axis=0))
 
     def quantile(self, q: float) -> FloatArray:
         means, sds = self._mixture
@@ -139,7 +139,9 @@ class NumberCells(Cells[NumericKind]):
 
     def cdf(self, x: FloatArray) -> FloatArray:
         parts = zip(self.locations, self.variances, self.thetas, strict=True)
-        return np.mean([self.kind.cdf(x, at, float(s2), theta) for at, s2, theta in parts], axis=0)
+        return np.asarray(
+            np.mean([self.kind.cdf(x, at, float(s2), theta) for at, s2, theta in parts], axis=0)
+        )
 
     def mode(self) -> FloatArray:
         """Return the value of highest density; zero where zeros are more probable than all other values."""

@@ -311,15 +311,15 @@ def make_clinic(n_rows: int = 400, seed: int = 0, missing: float = 0.15) -> Clin
             "bnp": np.round(60.0 * _softplus(1.2 * y["bnp"]), 1),
             "visits": pd.array(np.floor(1.5 * _softplus(y["visits"])), dtype="Int64"),
             "drugs": pd.array(np.floor(2.0 * _softplus(0.8 * y["drugs"])), dtype="Int64"),
-            "ward": pd.Categorical.from_codes(ward.argmax(axis=1), list(_WARDS)),
+            "ward": _levels(ward.argmax(axis=1), _WARDS, ordered=False),
             "sex": pd.array(np.where(y["sex=male"] > 0, "male", "female"), dtype="string"),
             "smoker": pd.array(y["smoker"] > 0, dtype="boolean"),
-            "pain": _levels(y["pain"], (0.0, 1.2, 2.4), _PAIN),
-            "fatigue": _levels(y["fatigue"], (0.0, 1.5), _OFTEN),
-            "cough": _levels(y["cough"], (0.0, 1.5), _OFTEN),
-        },
-        index=pd.Index([f"P{n + 1:04d}" for n in range(n_rows)], name="patient"),
+            "pain": _levels(np.digitize(y["pain"], (0.0, 1.2, 2.4)), _PAIN),
+            "fatigue": _levels(np.digitize(y["fatigue"], (0.0, 1.5)), _OFTEN),
+            "cough": _levels(np.digitize(y["cough"], (0.0, 1.5)), _OFTEN),
+        }
     )
+    complete.index = pd.Index([f"P{n + 1:04d}" for n in range(n_rows)], name="patient")
     return Clinic(complete.mask(rng.random(complete.shape) < missing), complete, Z, tuple(_TRAITS))
 
 
@@ -332,8 +332,9 @@ def _detected(x: FloatArray, limit: float) -> FloatArray:
     return np.where(x < limit, 0.0, np.round(x, 1))
 
 
-def _levels(y: FloatArray, thresholds: tuple[float, ...], names: tuple[str, ...]) -> pd.Categorical:
-    return pd.Categorical.from_codes(np.digitize(y, thresholds), list(names), ordered=True)
+def _levels(codes: NDArray[np.intp], names: tuple[str, ...], ordered: bool = True) -> pd.Series[Any]:
+    dtype = pd.CategoricalDtype(list(names), ordered=ordered)
+    return pd.Series(np.array(names)[codes], dtype=dtype)
 
 
 _SHAPES = (
@@ -345,7 +346,7 @@ _SHAPES = (
 
 
 def make_images(n_rows: int = 500, noise: float = 0.5, seed: int = 0) -> Images:
-    """Generate the paper's toy: 6 x 6 images, each the sum of some of four binary shapes, with Gaussian noise.
+    """Generate the paper's toy: 6 x 6 images, sums of some of four binary shapes, with Gaussian noise.
 
     Parameters
     ----------

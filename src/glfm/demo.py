@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +26,7 @@ __all__ = ["hole_errors", "match_traits", "run"]
 
 _SHOWN = "bp_change"  # the column whose intervals the picture shows
 _MASS = 0.9
+_MEASURES = "numbers: RMS error / sd     categories: share wrong     ordinals: mean distance / scale"
 
 
 def run(
@@ -153,9 +154,9 @@ def _constant(observed: FloatArray, kind: Kind) -> float:
 
 def _losses(guess: FloatArray, truth: FloatArray, kind: Kind) -> FloatArray:
     if kind.is_number:
-        return np.square((guess - truth) / truth.std())
+        return np.asarray(np.square((guess - truth) / truth.std()))
     if kind.is_ordered:
-        return np.abs(guess - truth) / (len(getattr(kind, "levels", ())) - 1)
+        return np.asarray(np.abs(guess - truth) / (len(getattr(kind, "levels", ())) - 1))
     return (guess != truth).astype(np.float64)
 
 
@@ -166,27 +167,31 @@ def _indented(text: str) -> str:
     return "\n".join(f"  {line}" for line in text.splitlines())
 
 
-def _traits_text(traits: pd.DataFrame, Z: NDArray[np.bool_]) -> str:
-    names = [_feature_name(*pair) for pair in zip(traits["feature"], traits["opposite"], strict=True)]
-    sizes = [_signed(Z, *pair).sum() for pair in zip(traits["feature"], traits["opposite"], strict=True)]
-    shown = pd.DataFrame(
-        {
-            "trait": traits.index,
-            "rows": traits["rows"],
-            "found as": names,
-            "rows ": sizes,
-            "correlation": traits["correlation"].map("{:.2f}".format),
-        }
+def _table(*rows: Sequence[object], text: int) -> str:
+    """Return aligned lines; the first `text` columns are text, the others numbers."""
+    cells = [[str(cell) for cell in row] for row in rows]
+    widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]))]
+    return "\n".join(
+        "  "
+        + "  ".join(
+            cell.ljust(width) if i < text else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in cells
     )
-    lines = ["Hidden traits, and the features that were found", _indented(shown.to_string(index=False))]
+
+
+def _traits_text(traits: pd.DataFrame, Z: NDArray[np.bool_]) -> str:
+    rows: list[Sequence[object]] = [("trait", "found as", "rows", "rows found", "correlation")]
+    for name, size, feature, opposite, correlation in traits.itertuples():
+        found = _signed(Z, feature, opposite).sum()
+        rows.append((name, _feature_name(feature, opposite), size, found, f"{correlation:.2f}"))
+    lines = ["Hidden traits, and the features that were found", _table(*rows, text=2)]
     if traits["opposite"].any():
-        lines.append(
-            '  "not": the rows without the feature; a trait and its opposite say the same of a table.'
-        )
-    others = [k for k in range(Z.shape[1]) if k not in set(traits["feature"])]
+        lines.append('  "not": the rows without it; a feature and its opposite say the same of a table.')
+    others = [int(Z[:, k].sum()) for k in range(Z.shape[1]) if k not in set(traits["feature"])]
     if others:
-        sizes_of_others = ", ".join(str(Z[:, k].sum()) for k in others)
-        lines.append(f"  Features that are no trait: {len(others)}, in {sizes_of_others} rows.")
+        lines.append(f"  Rows of other features, which are no trait: {', '.join(map(str, others))}.")
     return "\n".join(lines) + "\n"
 
 
@@ -204,21 +209,15 @@ def _signed(Z: NDArray[np.bool_], feature: int, opposite: bool) -> NDArray[np.bo
 
 
 def _errors_text(errors: pd.DataFrame) -> str:
-    held = errors["held"].map(lambda share: "" if np.isnan(share) else f"{share:.0%}")
-    shown = pd.DataFrame(
-        {
-            "kind": errors.index,
-            "holes": errors["holes"],
-            "glfm": errors["glfm"].map("{:.2f}".format),
-            "constant": errors["constant"].map("{:.2f}".format),
-            "in 90 % interval": held,
-        }
-    )
+    rows: list[Sequence[object]] = [("kind", "holes", "glfm", "constant", "within 90 % interval")]
+    for kind, holes, error, constant, held in errors.itertuples():
+        share = "-" if np.isnan(held) else f"{held:.0%}"
+        rows.append((kind, holes, f"{error:.2f}", f"{constant:.2f}", share))
     return (
-        f"Holes filled, and how far off\n{_indented(shown.to_string(index=False))}\n"
-        "  Numbers: root mean square error in standard deviations; categories: share of wrong levels;\n"
-        "  ordinals: mean distance, 1 being from the first level to the last. Constant: the mean, mode or\n"
-        "  median of the column. Intervals of counts and levels hold more than 90 % since these come in steps.\n"
+        f"Holes filled, and how far off\n{_table(*rows, text=1)}\n"
+        "  Error of numbers: root mean square, in standard deviations; of categories: share of wrong\n"
+        "  levels; of ordinals: mean distance, 1 being from the first level to the last. Constant: the mean,\n"
+        "  mode or median of the column. Intervals of counts and levels hold more, since these come in steps.\n"
     )
 
 
@@ -240,7 +239,7 @@ def _picture(
     from glfm import plots
 
     figure = Figure(figsize=(12, 6.2), layout="constrained")
-    left, right = figure.subfigures(1, 2, width_ratios=[5, 6], wspace=0.04)
+    left, right = np.ravel(figure.subfigures(1, 2, width_ratios=[5, 6], wspace=0.04))
     _draw_traits(left.subplots(1, 2), clinic, Z, traits)
     top, bottom = right.subplots(2, 1, height_ratios=[1, 1])
     bars = {
@@ -249,6 +248,7 @@ def _picture(
     }
     plots.errors(bars, ax=top)
     top.set_title(f"Error of {errors['holes'].sum()} filled holes, by kind of column", loc="left")
+    top.set_xlabel(_MEASURES, fontsize="small")
     top.legend(frameon=False, loc="lower right")
     hole = clinic.frame[_SHOWN].isna()
     parts = (frame.loc[hole, _SHOWN].to_numpy(float) for frame in (clinic.complete, completed, lower, upper))
@@ -275,5 +275,5 @@ def _draw_traits(axes: Any, clinic: Clinic, Z: NDArray[np.bool_], traits: pd.Dat
     plots.feature_matrix(truth, clinic.traits, ax=axes[0])
     plots.feature_matrix(found, [_feature_name(*pair) for pair in pairs], ax=axes[1], wrong=truth != found)
     axes[0].set_title("Hidden traits", loc="left")
-    axes[0].set_ylabel(f"{len(truth)} patients")
+    axes[0].set_ylabel(f"{len(truth)} patients, sorted")
     axes[1].set_title(f"Features found ({agree:.0%} right)", loc="left")

@@ -38,7 +38,9 @@ class Model:
     max_features: int = 4
 
 
-def run(X: FloatArray, model: Model, n_sweeps: int, seed: int, flaws: Flaws | None = None) -> NDArray[np.int64]:
+def run(
+    X: FloatArray, model: Model, n_sweeps: int, seed: int, flaws: Flaws | None = None
+) -> NDArray[np.int64]:
     """Return the histories of the features after each sweep, sweeps x max_features, 0 where there is none."""
     flaws = flaws or Flaws()
     return _run(
@@ -181,7 +183,18 @@ def _run(X, s2, s2_u, s2_B, alpha, most, n_sweeps, seed, drop_singletons, oldest
     for t in range(-500, n_sweeps):
         for n in range(n_rows):
             n_features = _row(
-                X, Z, n_features, n, s2, s2_u, s2_B, alpha, most, drop_singletons, oldest_first, at_most_one_new
+                X,
+                Z,
+                n_features,
+                n,
+                s2,
+                s2_u,
+                s2_B,
+                alpha,
+                most,
+                drop_singletons,
+                oldest_first,
+                at_most_one_new,
             )
         if t >= 0:
             for k in range(n_features):

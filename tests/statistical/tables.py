@@ -76,9 +76,14 @@ TABLES: dict[str, Problem] = {
         pinned=[False, True, False, False],
         bias=True,
     ),
-    "positive": problem([POSITIVE, Positive(**PLAIN, noise_variance=0.7)], [[1.5, 0.2], [2.2, 0.5], [0.3, 3.9]]),
+    "positive": problem(
+        [POSITIVE, Positive(**PLAIN, noise_variance=0.7)], [[1.5, 0.2], [2.2, 0.5], [0.3, 3.9]]
+    ),
     "positive, zeros": problem(
-        [Positive(**PLAIN, smallest=0.5), Positive(**PLAIN, smallest=0.5, noise_variance=0.7, aux_variance=0.1)],
+        [
+            Positive(**PLAIN, smallest=0.5),
+            Positive(**PLAIN, smallest=0.5, noise_variance=0.7, aux_variance=0.1),
+        ],
         [[1.5, 0.0], [0.0, 0.5], [0.9, 0.0]],
     ),
     "count": problem([COUNT], [[0.0], [3.0], [4.0]]),

@@ -44,7 +44,12 @@ def test_noise_variance_and_weights() -> None:
         s2, b = state.variance[0], state.B[:, 0]
         standard = (b - mean) / np.sqrt(s2)
         draws[t] = np.log(s2), 1.0 / s2, *b, *np.outer(standard, standard)[0]
-    names = ["log s2", "1 / s2", *(f"b{k}" for k in range(state.width)), *(f"b0 b{k}" for k in range(state.width))]
+    names = [
+        "log s2",
+        "1 / s2",
+        *(f"b{k}" for k in range(state.width)),
+        *(f"b0 b{k}" for k in range(state.width)),
+    ]
     exact = [np.log(rate) - digamma(shape), shape / rate, *mean, *P_inv[0]]
     check(score_table(names, draws, exact))
     flat = [np.log(rate) - digamma(shape - 0.5), (shape - 0.5) / rate, *mean, *P_inv[0]]  # one row forgotten
@@ -65,7 +70,11 @@ def test_alpha() -> None:
     shape, rate = 2.0 + 3, 1.5 + 1 + 1 / 2 + 1 / 3 + 1 / 4 + 1 / 5
     check(score_table(["alpha", "log alpha"], draws, [shape / rate, digamma(shape) - np.log(rate)]))
     with pytest.raises(AssertionError, match="quantities are off"):  # the bias counted as a feature
-        check(score_table(["alpha", "log alpha"], draws, [(shape + 1) / rate, digamma(shape + 1) - np.log(rate)]))
+        check(
+            score_table(
+                ["alpha", "log alpha"], draws, [(shape + 1) / rate, digamma(shape + 1) - np.log(rate)]
+            )
+        )
 
 
 @pytest.mark.parametrize("noise_variance", [None, 0.6])

@@ -35,11 +35,20 @@ def scores(
     missing[1, 0] = True
     missing[2, 1:] = True
     return geweke_scores(
-        kinds, N_ROWS, priors, missing=missing, n_prior=8_000, n_sweeps=n_sweeps, seed=seed, **arguments  # type: ignore[arg-type]
+        kinds,
+        N_ROWS,
+        priors,
+        missing=missing,
+        n_prior=8_000,
+        n_sweeps=n_sweeps,
+        seed=seed,
+        **arguments,  # type: ignore[arg-type]
     )
 
 
-def with_wrong(priors: Priors | None = None, kinds: Mapping[str, Kind] | None = None) -> Callable[[Problem], Sampler]:
+def with_wrong(
+    priors: Priors | None = None, kinds: Mapping[str, Kind] | None = None
+) -> Callable[[Problem], Sampler]:
     """Return a maker of samplers that believe in other priors or other kinds than those that made the table."""
 
     def make_sampler(problem: Problem) -> Sampler:
@@ -73,24 +82,24 @@ def test_table_of_all_kinds_with_a_pinned_row_and_a_bound() -> None:
 def test_a_wrong_weight_prior_is_found_out(kind: str) -> None:
     sampler = with_wrong(priors=replace(Priors(), weight_variance=2.0))
     with pytest.raises(AssertionError, match="quantities are off"):
-        check(scores(two_columns(kind), Priors(), n_sweeps=6_000, make_sampler=sampler))
+        check(scores(two_columns(kind), Priors(), n_sweeps=5_000, make_sampler=sampler))
 
 
 def test_a_wrong_noise_prior_is_found_out() -> None:
     wrong = plain_kind("real", noise_prior=(3.0, 2.0))
     sampler = with_wrong(kinds={"a": wrong, "b": wrong})
     with pytest.raises(AssertionError, match="quantities are off"):
-        check(scores(two_columns("real"), Priors(), n_sweeps=6_000, make_sampler=sampler))
+        check(scores(two_columns("real"), Priors(), n_sweeps=5_000, make_sampler=sampler))
 
 
 def test_a_wrong_threshold_prior_is_found_out() -> None:
     wrong = plain_kind("ordinal", threshold_variance=2.0)
     sampler = with_wrong(kinds={"a": wrong, "b": wrong})
     with pytest.raises(AssertionError, match="quantities are off"):
-        check(scores(two_columns("ordinal"), Priors(), n_sweeps=6_000, make_sampler=sampler))
+        check(scores(two_columns("ordinal"), Priors(), n_sweeps=5_000, make_sampler=sampler))
 
 
 def test_a_wrong_alpha_prior_is_found_out() -> None:
     sampler = with_wrong(priors=Priors(alpha_prior=(1.5, 1.0)))
     with pytest.raises(AssertionError, match="quantities are off"):
-        check(scores(two_columns("real"), Priors(), n_sweeps=6_000, make_sampler=sampler))
+        check(scores(two_columns("real"), Priors(), n_sweeps=5_000, make_sampler=sampler))

@@ -1,7 +1,5 @@
 """Missing cells must not hold the features of their row in place."""
 
-from collections.abc import Callable
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -26,10 +24,10 @@ class StaleSampler(CollapsedSampler):
     The chain has the right posterior but crawls: a y that was drawn from the present z argues for it.
     """
 
-    def draw_features(self, state: State, check: Callable[[], None] | None = None) -> None:
+    def draw_features(self, state: State) -> None:
         problem = self.problem
         self.problem = Problem(problem.kinds, np.zeros_like(problem.x), problem.priors, problem.pinned)
-        super().draw_features(state, check)
+        super().draw_features(state)
         self.problem = problem
 
 
@@ -70,7 +68,9 @@ def share_scores(
     n_hidden = int(incomplete.sum())
     error = np.sqrt(p * (1.0 - p) * np.array([1 / n_hidden + 1 / (N_ROWS - n_hidden), 1 / n_hidden]))
     z = np.array([hidden - complete, hidden - p]) / error
-    return pd.DataFrame({"chain": [hidden, hidden], "exact": [complete, p], "z": z}, index=["complete rows", "truth"])
+    return pd.DataFrame(
+        {"chain": [hidden, hidden], "exact": [complete, p], "z": z}, index=["complete rows", "truth"]
+    )
 
 
 @pytest.mark.parametrize("start", [False, True])

@@ -190,7 +190,9 @@ class TestPredictive:
         mode = predictive.mode()
         top = predictive.logpdf(mode)
         for step in (-0.01, 0.01):
-            assert (predictive.logpdf(mode.assign(change=mode["change"] + step))["change"] <= top["change"]).all()
+            assert (
+                predictive.logpdf(mode.assign(change=mode["change"] + step))["change"] <= top["change"]
+            ).all()
         for step in (-1, 1):
             moved = (mode["visits"] + step).clip(lower=0)
             score = predictive.logpdf(mode.assign(visits=moved))["visits"]

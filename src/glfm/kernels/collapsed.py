@@ -29,7 +29,7 @@ from glfm.kernels.random import integer_below, normal, uniform
 
 __all__ = ["refresh", "sum_rows", "sweep_rows"]
 
-_REFRESH_EVERY = 256  # changed rows between two recomputations of Q, M and G
+_REFRESH_EVERY = 512  # rows between two recomputations of Q, M and G
 _NEGLIGIBLE = 40.0  # log weight below the largest at which a number of new features no longer matters
 _MOST_NEW = 1024  # as many new features as one row is ever offered at once
 
@@ -501,8 +501,9 @@ def sweep_rows(
     work = np.empty((2, capacity))
     weight = np.empty(_MOST_NEW + 1)
     rng_before = rng.copy()
-    updates = 0
     for n in range(start, n_rows):
+        if n % _REFRESH_EVERY == 0 and n > 0:
+            refresh(A, L, width, weight_variance, Q, M, G)
         if pinned[n]:
             continue
         rng_before[:] = rng
@@ -515,7 +516,7 @@ def sweep_rows(
         changed, own, v, squares_without = _flip_shared(
             rng, z, width, bias, counts, n_rows, holes, d, squares, q, c, Q, M, G, work
         )
-        most = min(max_width - (width - own), _MOST_NEW)
+        most = min(max(max_width - (width - own), 0), _MOST_NEW)
         v_shared = max(v - own * weight_variance, 1.0)
         own_new = _draw_own_features(
             rng, most, log_rate, S - holes.size, v_shared, squares_without, weight_variance, weight
@@ -602,8 +603,4 @@ def sweep_rows(
             _add_row(1.0, Z[n], width, counts, y, r, q, c, squares, 1.0 / (1.0 + h), A, L, Q, M, G)
         for t in range(holes.size):
             Y[n, holes[t]] = y[holes[t]] / inv_sd[holes[t]]
-        updates += 1
-        if updates >= _REFRESH_EVERY:
-            refresh(A, L, width, weight_variance, Q, M, G)
-            updates = 0
     return n_rows, width, width

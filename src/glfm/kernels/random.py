@@ -13,7 +13,7 @@ from glfm.kernels.jit import Rng, kernel
 
 __all__ = ["exponential", "gamma", "integer_below", "normal", "stream", "uniform"]
 
-_U5, _U11, _U17, _U19 = np.uint64(5), np.uint64(11), np.uint64(17), np.uint64(19)
+_U11, _U12, _U17, _U19 = np.uint64(11), np.uint64(12), np.uint64(17), np.uint64(19)
 _U23, _U41, _U45, _U255 = np.uint64(23), np.uint64(41), np.uint64(45), np.uint64(255)
 
 _TAIL = 3.6541528853610088  # where the lowest of 256 layers begins
@@ -54,7 +54,7 @@ def _next(rng: Rng) -> np.uint64:
 @kernel
 def uniform(rng: Rng) -> float:
     """Draw from the open interval (0, 1)."""
-    return (float(_next(rng) >> _U11) + 0.5) * 1.1102230246251565e-16
+    return (float(_next(rng) >> _U12) + 0.5) * 2.220446049250313e-16
 
 
 @kernel

@@ -87,7 +87,7 @@ class Categorical(LevelledKind):
     ) -> FloatArray:
         y = math.sqrt(variance) * rng.standard_normal((location.shape[0], self.n_levels))
         y[:, :-1] += location
-        return y.argmax(axis=1).astype(np.float64)
+        return np.asarray(y.argmax(axis=1), dtype=np.float64)
 
 
 @kernel

@@ -1,0 +1,106 @@
+"""Tables on disk: csv, csv.gz, parquet and json, by extension."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from glfm.errors import DataError
+from glfm.kinds import Kind
+
+__all__ = ["check_extension", "read_table", "write_table"]
+
+_EXTENSIONS = (".csv", ".csv.gz", ".parquet", ".json")
+
+
+def check_extension(path: Path) -> str:
+    """Return the extension of a table's file; raise `DataError` for one that is not known."""
+    for extension in _EXTENSIONS:
+        if path.name.lower().endswith(extension):
+            return extension
+    raise DataError(
+        f"The file {str(path)!r} has none of the extensions that are known: use {', '.join(_EXTENSIONS)}."
+    )
+
+
+def read_table(
+    path: Path, *, na: Sequence[str] | None = None, schema: Mapping[str, Kind | None] | None = None
+) -> pd.DataFrame:
+    """Read a table, whole numbers with holes as whole numbers and codes such as 007 as text.
+
+    Parameters
+    ----------
+    path
+        Of the file.
+    na
+        Text that marks a hole of a csv file, besides an empty cell; None: what pandas takes for one, such
+        as NA or null.
+    schema
+        Kinds that are known: a column whose levels are text is read as text.
+    """
+    extension = check_extension(path)
+    if not path.is_file():
+        raise DataError(f"There is no file {str(path)!r}.")
+    try:
+        if extension == ".parquet":
+            return pd.read_parquet(path)
+        if extension == ".json":
+            return _read_json(path)
+        return _read_csv(path, na, schema or {})
+    except ImportError as error:
+        raise DataError("Parquet files need pyarrow: install it with pip install pyarrow.") from error
+    except (OSError, ValueError) as error:  # what pandas raises for a broken file is a ValueError
+        raise DataError(f"The file {str(path)!r} cannot be read: {_first_line(error)}.") from error
+
+
+def write_table(frame: pd.DataFrame, path: Path) -> None:
+    """Write a table to a file of the type that its extension says."""
+    extension = check_extension(path)
+    try:
+        if extension == ".parquet":
+            frame.to_parquet(path, index=False)
+        elif extension == ".json":
+            frame.to_json(path, orient="records", indent=1, double_precision=15)
+        else:
+            frame.to_csv(path, index=False)
+    except ImportError as error:
+        raise DataError("Parquet files need pyarrow: install it with pip install pyarrow.") from error
+    except OSError as error:
+        raise DataError(f"The file {str(path)!r} cannot be written: {_first_line(error)}.") from error
+
+
+def _read_csv(path: Path, na: Sequence[str] | None, schema: Mapping[str, Kind | None]) -> pd.DataFrame:
+    options: dict[str, Any] = {} if na is None else {"keep_default_na": False, "na_values": ["", *na]}
+    raw: pd.DataFrame = pd.read_csv(path, dtype="string", **options)
+    text = [name for name in raw if _is_code(raw[name]) or _has_text_levels(schema.get(str(name)))]
+    if len(text) == raw.shape[1]:
+        return raw
+    dtypes: Any = dict.fromkeys(text, "string")
+    options |= {"dtype_backend": "numpy_nullable", "float_precision": "round_trip"}
+    frame: pd.DataFrame = pd.read_csv(path, dtype=dtypes, **options)
+    return frame
+
+
+def _is_code(values: pd.Series[str]) -> bool:
+    """Whether digits are a name, of which the leading zeros are a part, and not a number."""
+    return bool(values.str.fullmatch(r"0\d+").any())
+
+
+def _has_text_levels(kind: Kind | None) -> bool:
+    levels = getattr(kind, "levels", None) or ()
+    return any(isinstance(level, str) for level in levels)
+
+
+def _read_json(path: Path) -> pd.DataFrame:
+    """Read a list of objects, or an object of lists; pandas would take text for numbers and dates."""
+    data = json.loads(path.read_text(encoding="utf-8"))
+    return pd.DataFrame(data).convert_dtypes()
+
+
+def _first_line(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return (lines[0] if lines else type(error).__name__).rstrip(".")
