@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -68,7 +68,7 @@ def run(
     best = representative(model.draws_)
     Z = best.Z[:, feature_order(best)]
     traits = match_traits(clinic, Z)
-    echo(_traits_text(traits, Z))
+    echo(_traits_text(traits, Z, _marks(clinic.frame, model.schema_.kinds)))
     completed = model.impute()
     lower, upper = model.predictive().interval(_MASS)
     errors = hole_errors(clinic, model.schema_.kinds, completed, lower, upper)
@@ -138,10 +138,11 @@ def hole_errors(
 
 
 def _encoded(values: pd.Series[Any], kind: Kind) -> FloatArray:
+    """Return numbers as they are, levels as their place, NaN in the holes."""
     if kind.is_number:
-        return values.to_numpy(dtype=np.float64)
-    levels = list(getattr(kind, "levels", ()))
-    return np.asarray(pd.Categorical(values, categories=levels).codes, dtype=np.float64)
+        return np.asarray(values.to_numpy(dtype=np.float64, na_value=np.nan))
+    codes = np.asarray(pd.Categorical(values, categories=list(getattr(kind, "levels", ()))).codes)
+    return np.where(codes < 0, np.nan, codes.astype(np.float64))
 
 
 def _constant(observed: FloatArray, kind: Kind) -> float:
@@ -157,7 +158,7 @@ def _losses(guess: FloatArray, truth: FloatArray, kind: Kind) -> FloatArray:
         return np.asarray(np.square((guess - truth) / truth.std()))
     if kind.is_ordered:
         return np.asarray(np.abs(guess - truth) / (len(getattr(kind, "levels", ())) - 1))
-    return (guess != truth).astype(np.float64)
+    return np.asarray(guess != truth, dtype=np.float64)
 
 
 # ---- words
@@ -167,32 +168,57 @@ def _indented(text: str) -> str:
     return "\n".join(f"  {line}" for line in text.splitlines())
 
 
-def _table(*rows: Sequence[object], text: int) -> str:
-    """Return aligned lines; the first `text` columns are text, the others numbers."""
+def _table(rows: Sequence[Sequence[object]], text: Container[int]) -> str:
+    """Return aligned lines; columns in `text` stand to the left, numbers to the right."""
     cells = [[str(cell) for cell in row] for row in rows]
     widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]))]
-    return "\n".join(
-        "  "
-        + "  ".join(
-            cell.ljust(width) if i < text else cell.rjust(width)
+    lines = []
+    for row in cells:
+        padded = (
+            cell.ljust(width) if i in text else cell.rjust(width)
             for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in cells
-    )
+        )
+        lines.append(f"  {'  '.join(padded).rstrip()}")
+    return "\n".join(lines)
 
 
-def _traits_text(traits: pd.DataFrame, Z: NDArray[np.bool_]) -> str:
-    rows: list[Sequence[object]] = [("trait", "found as", "rows", "rows found", "correlation")]
+def _traits_text(traits: pd.DataFrame, Z: NDArray[np.bool_], marks: dict[str, FloatArray]) -> str:
+    rows: list[Sequence[object]] = [("trait", "found as", "rows", "found", "correlation", "marked by")]
     for name, size, feature, opposite, correlation in traits.itertuples():
-        found = _signed(Z, feature, opposite).sum()
-        rows.append((name, _feature_name(feature, opposite), size, found, f"{correlation:.2f}"))
-    lines = ["Hidden traits, and the features that were found", _table(*rows, text=2)]
+        has = _signed(Z, feature, opposite)
+        words = _marked_by(has, marks)
+        found = has.sum()
+        rows.append((name, _feature_name(feature, opposite), size, found, f"{correlation:.2f}", words))
+    lines = ["Hidden traits, and the features that were found", _table(rows, text=(0, 1, 5))]
+    lines.append("  Marked by: where the observed cells of these rows differ most from the others, in sd.")
     if traits["opposite"].any():
         lines.append('  "not": the rows without it; a feature and its opposite say the same of a table.')
     others = [int(Z[:, k].sum()) for k in range(Z.shape[1]) if k not in set(traits["feature"])]
     if others:
         lines.append(f"  Rows of other features, which are no trait: {', '.join(map(str, others))}.")
     return "\n".join(lines) + "\n"
+
+
+def _marks(frame: pd.DataFrame, kinds: Mapping[str, Kind]) -> dict[str, FloatArray]:
+    """Return the table as numbers in standard deviations, NaN in the holes; levels are one column each."""
+    marks = {}
+    for name, kind in kinds.items():
+        x = _encoded(frame[name], kind)
+        if kind.is_ordered:
+            marks[name] = x
+        else:
+            levels = list(enumerate(getattr(kind, "levels", ())))
+            for i, level in levels[1:] if len(levels) == 2 else levels:  # one of two says it all
+                marks[f"{name}={level}"] = np.where(np.isnan(x), np.nan, x == i)
+    return {name: (x - np.nanmean(x)) / np.nanstd(x) for name, x in marks.items() if np.nanstd(x) > 0}
+
+
+def _marked_by(has: NDArray[np.bool_], marks: dict[str, FloatArray]) -> str:
+    if has.all() or not has.any():
+        return ""
+    gaps = {name: float(np.nanmean(x[has]) - np.nanmean(x[~has])) for name, x in marks.items()}
+    most = sorted(gaps, key=lambda name: -abs(gaps[name]))[:3]
+    return ", ".join(f"{name} {gaps[name]:+.1f}" for name in most)
 
 
 def _feature_name(feature: int, opposite: bool) -> str:
@@ -209,15 +235,15 @@ def _signed(Z: NDArray[np.bool_], feature: int, opposite: bool) -> NDArray[np.bo
 
 
 def _errors_text(errors: pd.DataFrame) -> str:
-    rows: list[Sequence[object]] = [("kind", "holes", "glfm", "constant", "within 90 % interval")]
+    rows: list[Sequence[object]] = [("kind", "holes", "glfm", "constant", "within 90% interval")]
     for kind, holes, error, constant, held in errors.itertuples():
         share = "-" if np.isnan(held) else f"{held:.0%}"
         rows.append((kind, holes, f"{error:.2f}", f"{constant:.2f}", share))
     return (
-        f"Holes filled, and how far off\n{_table(*rows, text=1)}\n"
-        "  Error of numbers: root mean square, in standard deviations; of categories: share of wrong\n"
-        "  levels; of ordinals: mean distance, 1 being from the first level to the last. Constant: the mean,\n"
-        "  mode or median of the column. Intervals of counts and levels hold more, since these come in steps.\n"
+        f"Holes filled, and how far off\n{_table(rows, text=(0,))}\n"
+        "  Error of numbers: root mean square, in sd; of categories: share of wrong levels; of ordinals:\n"
+        "  mean distance, 1 being from the first level to the last. Constant: the mean, mode or median\n"
+        "  of the column. Intervals of counts and ordinals hold more, since these come in steps.\n"
     )
 
 
@@ -239,7 +265,7 @@ def _picture(
     from glfm import plots
 
     figure = Figure(figsize=(12, 6.2), layout="constrained")
-    left, right = np.ravel(figure.subfigures(1, 2, width_ratios=[5, 6], wspace=0.04))
+    left, right = np.asarray(figure.subfigures(1, 2, width_ratios=[5, 6], wspace=0.04))
     _draw_traits(left.subplots(1, 2), clinic, Z, traits)
     top, bottom = right.subplots(2, 1, height_ratios=[1, 1])
     bars = {
@@ -253,11 +279,11 @@ def _picture(
     hole = clinic.frame[_SHOWN].isna()
     parts = (frame.loc[hole, _SHOWN].to_numpy(float) for frame in (clinic.complete, completed, lower, upper))
     lines, middles, values = plots.intervals(*parts, ax=bottom)
-    bottom.set_title(f"The {hole.sum()} holes of {_SHOWN} and their 90 % intervals", loc="left")
+    bottom.set_title(f"The {hole.sum()} holes of {_SHOWN} and their 90% intervals", loc="left")
     bottom.set_ylabel("mmHg")
     bottom.legend(
         [values, middles, lines],
-        ["hidden value (orange: outside)", "imputed", "90 % interval"],
+        ["hidden value (orange: outside)", "imputed", "90% interval"],
         frameon=False,
         loc="upper left",
     )

@@ -31,9 +31,9 @@ class Flaws:
 class Model:
     """Fixed hyper-parameters: noise, auxiliary and weight variances, alpha, the bound on features."""
 
-    s2: float = 0.5
-    s2_u: float = 0.05
-    s2_B: float = 1.0
+    noise_variance: float = 0.5
+    aux_variance: float = 0.05
+    weight_variance: float = 1.0
     alpha: float = 1.0
     max_features: int = 4
 
@@ -44,14 +44,14 @@ def run(
     """Return the histories of the features after each sweep, sweeps x max_features, 0 where there is none."""
     flaws = flaws or Flaws()
     return _run(
+        np.random.default_rng(seed),
         X,
-        model.s2,
-        model.s2_u,
-        model.s2_B,
+        model.noise_variance,
+        model.aux_variance,
+        model.weight_variance,
         model.alpha,
         model.max_features,
         n_sweeps,
-        seed,
         flaws.drop_singletons,
         flaws.oldest_first,
         flaws.at_most_one_new,
@@ -96,14 +96,14 @@ def _log_density(X, Z, n_features, s2, s2_u, s2_B):
 
 
 @numba.njit(cache=True)
-def _draw(log_weight, n):
+def _draw(rng, log_weight, n):
     """Draw one of n positions in proportion to exp(log_weight)."""
     best, total = -math.inf, 0.0
     for j in range(n):
         best = max(best, log_weight[j])
     for j in range(n):
         total += math.exp(log_weight[j] - best)
-    u = np.random.random() * total
+    u = rng.random() * total
     for j in range(n - 1):
         u -= math.exp(log_weight[j] - best)
         if u < 0.0:
@@ -137,21 +137,23 @@ def _drop_own(Z, n_features, n):
 
 
 @numba.njit(cache=True)
-def _shuffle(Z, n_features):
+def _shuffle(rng, Z, n_features):
     for k in range(n_features - 1, 0, -1):
-        j = int(np.random.random() * (k + 1))
+        j = int(rng.random() * (k + 1))
         for i in range(Z.shape[0]):
             Z[i, k], Z[i, j] = Z[i, j], Z[i, k]
 
 
 @numba.njit(cache=True)
-def _row(X, Z, n_features, n, s2, s2_u, s2_B, alpha, most, drop_singletons, oldest_first, at_most_one_new):
+def _row(
+    rng, X, Z, n_features, n, s2, s2_u, s2_B, alpha, most, drop_singletons, oldest_first, at_most_one_new
+):
     n_rows = X.shape[0]
     log_p = np.empty(most + 2)
     if drop_singletons:
         n_features = _drop_own(Z, n_features, n)
     if not oldest_first:
-        _shuffle(Z, n_features)
+        _shuffle(rng, Z, n_features)
     for k in range(n_features):
         m = _others(Z, n, k)
         if m > 0:
@@ -159,7 +161,7 @@ def _row(X, Z, n_features, n, s2, s2_u, s2_B, alpha, most, drop_singletons, olde
             log_p[0] = math.log(n_rows - m) + _log_density(X, Z, n_features, s2, s2_u, s2_B)
             Z[n, k] = 1
             log_p[1] = math.log(m) + _log_density(X, Z, n_features, s2, s2_u, s2_B)
-            Z[n, k] = _draw(log_p, 2)
+            Z[n, k] = _draw(rng, log_p, 2)
     n_features = _drop_own(Z, n_features, n)
     room = min(most - n_features, 1) if at_most_one_new else most - n_features
     for j in range(room + 1):
@@ -167,15 +169,14 @@ def _row(X, Z, n_features, n, s2, s2_u, s2_B, alpha, most, drop_singletons, olde
             Z[n, n_features + j - 1] = 1
         log_p[j] = j * math.log(alpha / n_rows) - math.lgamma(j + 1.0)
         log_p[j] += _log_density(X, Z, n_features + j, s2, s2_u, s2_B)
-    born = _draw(log_p, room + 1)
+    born = _draw(rng, log_p, room + 1)
     for j in range(born, room):
         Z[n, n_features + j] = 0
     return n_features + born
 
 
 @numba.njit(cache=True)
-def _run(X, s2, s2_u, s2_B, alpha, most, n_sweeps, seed, drop_singletons, oldest_first, at_most_one_new):
-    np.random.seed(seed)
+def _run(rng, X, s2, s2_u, s2_B, alpha, most, n_sweeps, drop_singletons, oldest_first, at_most_one_new):
     n_rows = X.shape[0]
     Z = np.zeros((n_rows, most), np.int64)
     n_features = 0

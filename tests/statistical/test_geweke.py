@@ -49,7 +49,7 @@ def scores(
 def with_wrong(
     priors: Priors | None = None, kinds: Mapping[str, Kind] | None = None
 ) -> Callable[[Problem], Sampler]:
-    """Return a maker of samplers that believe in other priors or other kinds than those that made the table."""
+    """Return a maker of samplers that believe in other priors or kinds than those that made the table."""
 
     def make_sampler(problem: Problem) -> Sampler:
         return CollapsedSampler(

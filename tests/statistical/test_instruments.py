@@ -163,11 +163,10 @@ def test_enumeration_without_cells_is_the_prior() -> None:
 
 def test_enumeration_with_sampled_alpha_mixes_those_with_fixed_alpha() -> None:
     shape, rate = 2.0, 1.5
-    sampled = enumerate_posterior(problem([REAL_FIXED] * 2, X, alpha=None, alpha_prior=(shape, rate)))
-    log_alpha = np.arange(-9.0, 4.0, 0.2)
+    sampled = enumerate_posterior(problem([REAL_FIXED] * 2, X[:2], alpha=None, alpha_prior=(shape, rate)))
     mixture = np.zeros(sampled.probability.size)
-    for alpha in np.exp(log_alpha):
-        fixed = enumerate_posterior(problem([REAL_FIXED] * 2, X, alpha=float(alpha)))
+    for alpha in np.exp(np.arange(-9.0, 4.0, 0.25)):
+        fixed = enumerate_posterior(problem([REAL_FIXED] * 2, X[:2], alpha=float(alpha)))
         mixture += alpha**shape * math.exp(-rate * alpha + fixed.log_evidence) * fixed.probability
     np.testing.assert_allclose(sampled.probability, mixture / mixture.sum(), rtol=1e-5)
 

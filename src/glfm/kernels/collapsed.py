@@ -171,24 +171,45 @@ def _draw_own_features(
 
 
 @kernel
-def _gram_entry(G: Floats, M: Floats, holes: Codes, n_holes: int, i: int, k: int) -> float:
-    """Return the entry of M M' restricted to the columns that the row has observed."""
+def _gram_row(k: int, width: int, G: Floats, M: Floats, holes: Codes, out: Floats) -> None:
+    """Compute row k of M M' restricted to the columns that the row has observed."""
     S = M.shape[1]
-    if n_holes == 0:
-        return G[i, k]
-    if 2 * n_holes <= S:
-        total = G[i, k]
-        for t in range(n_holes):
-            total -= M[i, holes[t]] * M[k, holes[t]]
-        return total
-    total = 0.0
+    if 2 * holes.size <= S:
+        for i in range(width):
+            out[i] = G[k, i]
+        for t in range(holes.size):
+            s = holes[t]
+            for i in range(width):
+                out[i] -= M[k, s] * M[i, s]
+        return
+    out[:width] = 0.0
     t = 0
     for s in range(S):
-        if t < n_holes and holes[t] == s:
+        if t < holes.size and holes[t] == s:
             t += 1
         else:
-            total += M[i, s] * M[k, s]
-    return total
+            for i in range(width):
+                out[i] += M[k, s] * M[i, s]
+
+
+@kernel
+def _gram_diagonal(width: int, G: Floats, M: Floats, holes: Codes, out: Floats) -> None:
+    """Compute the diagonal of M M' restricted to the columns that the row has observed."""
+    S = M.shape[1]
+    if 2 * holes.size <= S:
+        for k in range(width):
+            out[k] = G[k, k]
+            for t in range(holes.size):
+                out[k] -= M[k, holes[t]] * M[k, holes[t]]
+        return
+    for k in range(width):
+        out[k] = 0.0
+        t = 0
+        for s in range(S):
+            if t < holes.size and holes[t] == s:
+                t += 1
+            else:
+                out[k] += M[k, s] * M[k, s]
 
 
 @kernel
@@ -250,12 +271,14 @@ def _flip_shared(
     Return whether any changed, how many features the row has alone, and, without the row in the matrices,
     its predictive variance and squared residuals.
     """
-    n_holes = holes.size
-    half_observed = 0.5 * (M.shape[1] - n_holes)
-    c_now, g = work[0], work[1]
+    half_observed = 0.5 * (M.shape[1] - holes.size)
+    c_now, g, gram = work[0], work[1], work[2]
+    _gram_diagonal(width, G, M, holes, gram)
+    row = work[3]
     for k in range(width):
         c_now[k] = d * (c[k] - d * squares_with * q[k])
         g[k] = d * q[k]
+        gram[k] += d * q[k] * (d * squares_with * q[k] - 2.0 * c[k])
     v = d
     squares = squares_with * d * d
     changed = False
@@ -266,17 +289,17 @@ def _flip_shared(
             own += 1
             continue
         sign = 1.0 - 2.0 * z[k]
-        gram = _gram_entry(G, M, holes, n_holes, k, k) + d * q[k] * (d * squares_with * q[k] - 2.0 * c[k])
         v_new = v + 2.0 * sign * g[k] + Q[k, k] + d * q[k] * q[k]
-        squares_new = max(squares - 2.0 * sign * c_now[k] + gram, 0.0)
+        squares_new = max(squares - 2.0 * sign * c_now[k] + gram[k], 0.0)
         log_odds = sign * math.log(m / (n_rows - m)) - half_observed * math.log(v_new / v)
         log_odds -= 0.5 * (squares_new / v_new - squares / v)
         if log_odds > -700.0 and uniform(rng) * (1.0 + math.exp(-log_odds)) < 1.0:
+            _gram_row(k, width, G, M, holes, row)
+            on_c = -sign * d * (d * squares_with * q[k] - c[k])
+            on_q = sign * d * q[k]
             for i in range(width):
-                gram = _gram_entry(G, M, holes, n_holes, k, i)
-                gram += d * (d * squares_with * q[i] * q[k] - q[i] * c[k] - c[i] * q[k])
-                c_now[i] -= sign * gram
-                g[i] += sign * (Q[k, i] + d * q[i] * q[k])
+                c_now[i] += on_c * q[i] + on_q * c[i] - sign * row[i]
+                g[i] += sign * Q[k, i] + on_q * q[i]
             z[k] = 1 - z[k]
             v, squares = v_new, squares_new
             changed = True
@@ -498,7 +521,7 @@ def sweep_rows(
     y, r = np.empty(S), np.empty(S)
     y_old, r_new = np.empty(S), np.empty(S)
     q, c = np.empty(capacity), np.empty(capacity)
-    work = np.empty((2, capacity))
+    work = np.empty((4, capacity))
     weight = np.empty(_MOST_NEW + 1)
     rng_before = rng.copy()
     for n in range(start, n_rows):

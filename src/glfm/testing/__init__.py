@@ -20,7 +20,7 @@ Scores
 >>> problem = Problem({"a": real, "b": real}, x, Priors(alpha=1.0, max_features=3))
 >>> posterior = enumerate_posterior(problem)
 >>> posterior.n_features_probability.round(3)
-array([0.229, 0.381, 0.265, 0.125])
+array([0.141, 0.339, 0.327, 0.192])
 >>> scores = posterior.scores(visit(problem, posterior, n_sweeps=10_000))
 >>> bool(scores.z.abs().max() < 4)
 True

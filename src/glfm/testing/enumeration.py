@@ -71,7 +71,7 @@ class Enumeration:
     @cached_property
     def n_features_probability(self) -> FloatArray:
         """P(K = 0), ..., P(K = max_features)."""
-        return np.bincount(self.n_features, weights=self.probability, minlength=self.max_features + 1)
+        return _sum_by(self.n_features, self.probability, self.max_features + 1)
 
     @cached_property
     def coactivation(self) -> NDArray[np.int64]:
@@ -87,7 +87,7 @@ class Enumeration:
     def coactivation_probability(self) -> tuple[NDArray[np.int64], FloatArray]:
         """The distinct matrices Z Z' and their probabilities, the most probable first."""
         matrices, which = self._distinct
-        probability = np.bincount(which, weights=self.probability)
+        probability = _sum_by(which, self.probability, len(matrices))
         order = np.argsort(-probability, kind="stable")
         return matrices[order], probability[order]
 
@@ -137,7 +137,7 @@ class Enumeration:
                 names.append(f"E[ZZ'_{n}{m}]")
                 per_class.append(self.coactivation[:, n, m].astype(np.float64))
         matrices, which = self._distinct
-        for i in np.flatnonzero(np.bincount(which, weights=self.probability) >= least):
+        for i in np.flatnonzero(_sum_by(which, self.probability, len(matrices)) >= least):
             names.append(f"P(ZZ'={matrices[i].tolist()})")
             per_class.append((which == i).astype(np.float64))
         values = np.array(per_class).T
@@ -179,8 +179,10 @@ def enumerate_posterior(
     bias = 1.0 if problem.priors.bias else 0.0
     log_weight = np.empty(len(classes))
     for i, chosen in enumerate(classes):
-        C = problem.priors.weight_variance * (_coactivation(chosen, problem.n_rows) + bias)
-        log_weight[i] = _log_prior(chosen, problem) + sum(column(C) for column in columns)
+        C = np.asarray(
+            problem.priors.weight_variance * (_coactivation(chosen, problem.n_rows) + bias), np.float64
+        )
+        log_weight[i] = _log_prior(chosen, problem) + math.fsum(column(C) for column in columns)
     log_evidence = float(logsumexp(log_weight))
     return Enumeration(problem.n_rows, classes, np.exp(log_weight - log_evidence), most, log_evidence)
 
@@ -251,6 +253,10 @@ class _ColumnLikelihood:
 def _subsets(rows: NDArray[np.intp]) -> list[NDArray[np.intp]]:
     """Return all non-empty subsets."""
     return [rows[np.array(chosen)] for chosen in product((False, True), repeat=rows.size) if any(chosen)]
+
+
+def _sum_by(group: NDArray[np.int64], values: FloatArray, n_groups: int) -> FloatArray:
+    return np.asarray(np.bincount(group, weights=values, minlength=n_groups), dtype=np.float64)
 
 
 def _coactivation(histories: tuple[int, ...], n_rows: int) -> NDArray[np.int64]:

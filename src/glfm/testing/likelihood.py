@@ -22,7 +22,7 @@ from glfm.testing.rectangle import rectangle_log_probability
 
 __all__ = ["column_log_likelihood"]
 
-_LOG_STEP = 0.5  # of the trapezoid rule over the log precision, which converges geometrically
+_LOG_STEP = 0.4  # of the trapezoid rule over the log precision, which converges geometrically
 _THRESHOLD_NODES = 20
 _THRESHOLD_REACH = 6.5  # prior standard deviations
 
@@ -46,7 +46,7 @@ def column_log_likelihood(kind: Kind, x: FloatArray, C: FloatArray, accuracy: fl
     accuracy
         Relative error that is allowed where the probability is a numerical integral.
     """
-    raise NotImplementedError(f"The exact likelihood of kind {kind.name!r} is not known: register it.")
+    raise NotImplementedError(f"The exact likelihood of {type(kind).__name__} is not known: register it.")
 
 
 @column_log_likelihood.register

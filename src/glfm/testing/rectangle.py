@@ -2,6 +2,7 @@
 
 import math
 from functools import cache
+from typing import Any
 
 import numpy as np
 from scipy.stats import multivariate_normal
@@ -56,7 +57,7 @@ def _legendre(n_nodes: int) -> tuple[FloatArray, FloatArray]:
 
 
 def _nested(lower: FloatArray, upper: FloatArray, cov: FloatArray, accuracy: float) -> float:
-    root = np.linalg.cholesky(cov)
+    root = np.asarray(np.linalg.cholesky(cov), dtype=np.float64)
     point = np.empty(lower.size)
     n_nodes, last = 12, math.nan
     while True:
@@ -68,7 +69,15 @@ def _nested(lower: FloatArray, upper: FloatArray, cov: FloatArray, accuracy: flo
 
 
 @kernel
-def _integrate(root, lower, upper, level, point, nodes, weights):  # type: ignore[no-untyped-def]
+def _integrate(
+    root: FloatArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    level: int,
+    point: FloatArray,
+    nodes: FloatArray,
+    weights: FloatArray,
+) -> float:
     """Integrate over the coordinates from `level` on, given the standardised `point` up to it."""
     shift = 0.0
     for i in range(level):
@@ -93,9 +102,10 @@ def _integrate(root, lower, upper, level, point, nodes, weights):  # type: ignor
 
 
 def _quasi_monte_carlo(lower: FloatArray, upper: FloatArray, cov: FloatArray, accuracy: float) -> float:
+    normal: Any = multivariate_normal  # SciPy's stubs do not know the accuracy of a frozen distribution
     error = 1e-4
     while True:
-        distribution = multivariate_normal(
+        distribution = normal(
             np.zeros(lower.size), cov, seed=0, maxpts=_MOST_POINTS, abseps=error, releps=0.0
         )
         estimate = float(distribution.cdf(upper, lower_limit=lower))
