@@ -47,7 +47,7 @@ Na = Annotated[
         "--na", help="Text of a missing cell in csv, in place of NA, null and the like; repeatable."
     ),
 ]
-Seed = Annotated[int, typer.Option("--seed", help="The same seed gives the same result.")]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="The same seed gives the same result.")]
 Chains = Annotated[int, typer.Option("--chains", help="Number of chains.")]
 Draws = Annotated[int, typer.Option("--draws", help="Draws kept per chain.")]
 Jobs = Annotated[int | None, typer.Option("--jobs", help="Threads; default: one per chain and core.")]
@@ -93,7 +93,7 @@ def demo(
     ] = Path("glfm-demo.png"),
     seed: Seed = 0,
     quiet: Quiet = False,
-    rows: Annotated[int, typer.Option("--rows", hidden=True)] = 400,
+    rows: Annotated[int, typer.Option("--rows", min=20, hidden=True)] = 400,
     chains: Annotated[int, typer.Option("--chains", hidden=True)] = 4,
     warmup: Annotated[int, typer.Option("--warmup", hidden=True)] = 600,
     draws: Annotated[int, typer.Option("--draws", hidden=True)] = 100,

@@ -293,11 +293,9 @@ def make_clinic(n_rows: int = 400, seed: int = 0, missing: float = 0.15) -> Clin
     missing
         Share of the cells, chosen completely at random, that become holes.
     """
-    if n_rows < 1 or not 0.0 <= missing < 1.0:
-        raise DataError(
-            f"A clinic has rows and a share of holes from 0 to 1, not {n_rows!r} and {missing!r}."
-        )
-    rng = np.random.default_rng(seed)
+    if not 0.0 <= missing < 1.0:
+        raise DataError(f"missing is a share of cells from 0 to less than 1, not {missing!r}.")
+    rng = _generator(n_rows, seed)
     Z = rng.random((n_rows, len(_TRAITS))) < np.array(list(_TRAITS.values()))
     weights = np.array(list(_CLINIC.values())).T
     Y = weights[0] + Z @ weights[1:] + rng.standard_normal((n_rows, len(_CLINIC)))
@@ -323,6 +321,12 @@ def make_clinic(n_rows: int = 400, seed: int = 0, missing: float = 0.15) -> Clin
     return Clinic(complete.mask(rng.random(complete.shape) < missing), complete, Z, tuple(_TRAITS))
 
 
+def _generator(n_rows: int, seed: int) -> np.random.Generator:
+    if n_rows < 1 or seed < 0:
+        raise DataError(f"n_rows starts at 1 and seed at 0, but they are {n_rows!r} and {seed!r}.")
+    return np.random.default_rng(seed)
+
+
 def _softplus(v: FloatArray) -> FloatArray:
     return np.logaddexp(0.0, v)
 
@@ -337,11 +341,12 @@ def _levels(codes: NDArray[np.intp], names: tuple[str, ...], ordered: bool = Tru
     return pd.Series(np.array(names)[codes], dtype=dtype)
 
 
+# One shape in each quarter; seven pixels or more tell each one from noise of half its height.
 _SHAPES = (
-    (".#....", "###...", ".#....", "......", "......", "......"),
-    ("......", "...###", "...#.#", "...###", "......", "......"),
-    ("......", "......", "......", "#.....", "##....", "###..."),
-    ("......", "......", "......", "...###", "....#.", "....#."),
+    ("#.#...", "###...", "#.#...", "......", "......", "......"),
+    ("...###", "...#.#", "...###", "......", "......", "......"),
+    ("......", "......", "......", "#.#...", "#.#...", "###..."),
+    ("......", "......", "......", "...###", "....#.", "...###"),
 )
 
 
@@ -357,7 +362,9 @@ def make_images(n_rows: int = 500, noise: float = 0.5, seed: int = 0) -> Images:
     seed
         The same seed gives the same images.
     """
-    rng = np.random.default_rng(seed)
+    if not noise >= 0.0:
+        raise DataError(f"noise is a standard deviation, not {noise!r}.")
+    rng = _generator(n_rows, seed)
     shapes = np.array([[[cell == "#" for cell in line] for line in shape] for shape in _SHAPES], dtype=float)
     Z = rng.random((n_rows, len(shapes))) < 0.5
     pixels = Z @ shapes.reshape(len(shapes), -1) + noise * rng.standard_normal((n_rows, 36))

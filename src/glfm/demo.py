@@ -30,7 +30,7 @@ _MEASURES = "numbers: RMS error / sd     categories: share wrong     ordinals: m
 
 
 def run(
-    output: Path = Path("glfm-demo.png"),
+    output: Path | None = Path("glfm-demo.png"),
     *,
     n_rows: int = 400,
     n_chains: int = 4,
@@ -45,7 +45,7 @@ def run(
     Parameters
     ----------
     output
-        Where the picture goes.
+        Where the picture goes; None: nowhere.
     n_rows, n_chains, n_warmup, n_draws, seed
         Size of the table and settings of the fit.
     progress
@@ -74,12 +74,9 @@ def run(
     errors = hole_errors(clinic, model.schema_.kinds, completed, lower, upper)
     echo(_errors_text(errors))
     echo(f"Convergence of {n_chains} chains\n  {model.diagnostics().verdict}\n")
-    figure = _picture(clinic, Z, traits, errors, completed, lower, upper)
-    try:
-        figure.savefig(output, dpi=150)
-    except (OSError, ValueError) as error:
-        raise DataError(f"The picture cannot be written to {str(output)!r}: {error}.") from error
-    echo(f"Picture: {output}")
+    if output is not None:
+        _save(_picture(clinic, Z, traits, errors, completed, lower, upper), output)
+        echo(f"Picture: {output}")
 
 
 # ---- against the truth
@@ -290,6 +287,14 @@ def _picture(
     return figure
 
 
+def _save(figure: Figure, output: Path) -> None:
+    try:
+        figure.savefig(output, dpi=150)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise DataError(f"The picture cannot be written to {str(output)!r}: {reason}.") from error
+
+
 def _draw_traits(axes: Any, clinic: Clinic, Z: NDArray[np.bool_], traits: pd.DataFrame) -> None:
     from glfm import plots
 
@@ -297,9 +302,10 @@ def _draw_traits(axes: Any, clinic: Clinic, Z: NDArray[np.bool_], traits: pd.Dat
     found = np.column_stack([_signed(Z, *pair) for pair in pairs])
     order = np.lexsort(~clinic.Z.T[::-1])
     truth, found = clinic.Z[order], found[order]
-    agree = (truth == found).mean()
+    differs = (truth != found).mean()
     plots.feature_matrix(truth, clinic.traits, ax=axes[0])
-    plots.feature_matrix(found, [_feature_name(*pair) for pair in pairs], ax=axes[1], wrong=truth != found)
+    plots.feature_matrix(found, [_feature_name(*pair) for pair in pairs], ax=axes[1], marked=truth != found)
     axes[0].set_title("Hidden traits", loc="left")
     axes[0].set_ylabel(f"{len(truth)} patients, sorted")
-    axes[1].set_title(f"Features found ({agree:.0%} right)", loc="left")
+    axes[1].set_title("Features found", loc="left")
+    axes[1].set_xlabel(f"orange: differs from the trait\n({differs:.1%} of the cells)")

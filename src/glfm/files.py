@@ -53,6 +53,8 @@ def read_table(
         return _read_csv(path, na, schema or {})
     except ImportError as error:
         raise DataError("Parquet files need pyarrow: install it with pip install pyarrow.") from error
+    except DataError:
+        raise
     except (OSError, ValueError) as error:  # what pandas raises for a broken file is a ValueError
         raise DataError(f"The file {str(path)!r} cannot be read: {_first_line(error)}.") from error
 
@@ -62,9 +64,9 @@ def write_table(frame: pd.DataFrame, path: Path) -> None:
     extension = check_extension(path)
     try:
         if extension == ".parquet":
-            frame.to_parquet(path, index=False)
+            frame.to_parquet(path)
         elif extension == ".json":
-            frame.to_json(path, orient="records", indent=1, double_precision=15)
+            path.write_text(_as_json(frame), encoding="utf-8")
         else:
             frame.to_csv(path, index=False)
     except ImportError as error:
@@ -75,13 +77,18 @@ def write_table(frame: pd.DataFrame, path: Path) -> None:
 
 def _read_csv(path: Path, na: Sequence[str] | None, schema: Mapping[str, Kind | None]) -> pd.DataFrame:
     options: dict[str, Any] = {} if na is None else {"keep_default_na": False, "na_values": ["", *na]}
+    header: pd.DataFrame = pd.read_csv(path, header=None, nrows=1, dtype="string")
+    names = header.iloc[0]
+    if names.duplicated().any():  # pandas would rename the second one
+        raise DataError(
+            f"Two columns have the name {names[names.duplicated()].iloc[0]!r}: rename one of them."
+        )
     raw: pd.DataFrame = pd.read_csv(path, dtype="string", **options)
     text = [name for name in raw if _is_code(raw[name]) or _has_text_levels(schema.get(str(name)))]
     if len(text) == raw.shape[1]:
         return raw
     dtypes: Any = dict.fromkeys(text, "string")
-    options |= {"dtype_backend": "numpy_nullable", "float_precision": "round_trip"}
-    frame: pd.DataFrame = pd.read_csv(path, dtype=dtypes, **options)
+    frame: pd.DataFrame = pd.read_csv(path, dtype=dtypes, dtype_backend="numpy_nullable", **options)
     return frame
 
 
@@ -99,6 +106,12 @@ def _read_json(path: Path) -> pd.DataFrame:
     """Read a list of objects, or an object of lists; pandas would take text for numbers and dates."""
     data = json.loads(path.read_text(encoding="utf-8"))
     return pd.DataFrame(data).convert_dtypes()
+
+
+def _as_json(frame: pd.DataFrame) -> str:
+    """Return a list of objects; pandas would cut off the last digits of numbers."""
+    records = frame.astype(object).where(frame.notna(), None).to_dict("records")
+    return json.dumps(records, indent=1, ensure_ascii=False, default=str) + "\n"
 
 
 def _first_line(error: Exception) -> str:

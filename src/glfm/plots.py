@@ -24,7 +24,7 @@ _PALE, _INK = "#F0F0F0", "#333333"
 
 
 def feature_matrix(
-    Z: NDArray[np.bool_], names: Sequence[str], *, ax: Axes, wrong: NDArray[np.bool_] | None = None
+    Z: NDArray[np.bool_], names: Sequence[str], *, ax: Axes, marked: NDArray[np.bool_] | None = None
 ) -> AxesImage:
     """Draw which row has which feature, one line per row.
 
@@ -36,14 +36,14 @@ def feature_matrix(
         Of the features.
     ax
         Where to draw.
-    wrong
+    marked
         Cells to mark, such as those that differ from the truth.
     """
     from matplotlib.colors import ListedColormap
 
     shade = Z.astype(np.float64)
-    if wrong is not None:
-        shade[wrong] = 2.0
+    if marked is not None:
+        shade[marked] = 2.0
     colours = ListedColormap([_PALE, BLUE, ORANGE])
     image = ax.imshow(shade, cmap=colours, vmin=0, vmax=2, aspect="auto", interpolation="nearest")
     for edge in np.arange(0.5, Z.shape[1] - 1):

@@ -184,6 +184,7 @@ def _run(rng, X, s2, s2_u, s2_B, alpha, most, n_sweeps, drop_singletons, oldest_
     for t in range(-500, n_sweeps):
         for n in range(n_rows):
             n_features = _row(
+                rng,
                 X,
                 Z,
                 n_features,

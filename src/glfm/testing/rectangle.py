@@ -14,7 +14,7 @@ from glfm.kernels.jit import kernel
 __all__ = ["rectangle_log_probability"]
 
 _REACH = 8.0  # standard deviations beyond which a normal density is nothing
-_TENSOR_DIMENSIONS = 3  # up to here nested quadrature is faster than SciPy's quasi-Monte Carlo
+_TENSOR_DIMENSIONS = 4  # up to here nested quadrature is faster than SciPy's quasi-Monte Carlo
 _MOST_NODES = 192
 _MOST_POINTS = 4_000_000
 _SMALLEST_ERROR = 1e-14
@@ -26,7 +26,7 @@ def rectangle_log_probability(
 ) -> float:
     """Return the log probability that a normal vector lies between `lower` and `upper`.
 
-    Up to three dimensions the density is integrated by nested Gauss-Legendre quadrature, with twice as many
+    Up to four dimensions the density is integrated by nested Gauss-Legendre quadrature, with twice as many
     nodes until the answer no longer changes; beyond, SciPy's quasi-Monte Carlo integration with a fixed
     seed is asked for an absolute error in proportion to the answer.
 

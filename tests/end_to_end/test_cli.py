@@ -1,0 +1,213 @@
+"""The command line: results, and one sentence for whatever is wrong."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import glfm
+from glfm.cli import main
+from glfm.datasets import make_clinic
+
+QUICK = ["--chains", "1", "--draws", "5", "--quiet"]
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
+    """Run a command in this process and return its exit code, stdout and stderr."""
+    monkeypatch.chdir(tmp_path)
+
+    def command(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["glfm", *arguments])
+        with pytest.raises(SystemExit) as stop:
+            main()
+        out, err = capsys.readouterr()
+        return int(stop.value.code or 0), out, err
+
+    return command
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """A csv file with holes, a code with leading zeros, whole numbers and text."""
+    path = tmp_path / "table.csv"
+    lines = ["visits,zip,ward,score"]
+    for i in range(24):
+        visits = "" if i % 7 == 0 else str(i % 4)
+        code = "" if i % 5 == 0 else f"00{i % 3}"
+        ward = "" if i % 6 == 0 else "ab"[i % 2]
+        score = "" if i % 8 == 0 else f"{0.1 * i - 1:.3f}"
+        lines.append(f"{visits},{code},{ward},{score}")
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def test_version(run: Run) -> None:
+    assert run("--version") == (0, f"glfm {glfm.__version__}\n", "")
+
+
+def test_help_names_the_commands(run: Run) -> None:
+    code, out, _ = run("--help")
+    assert code == 0
+    assert all(name in out for name in ("demo", "impute", "schema"))
+
+
+def test_schema_prints_json_that_reads_back(run: Run, table: Path) -> None:
+    code, out, err = run("schema", "table.csv")
+    assert (code, err) == (0, "")
+    schema = glfm.Schema.from_json(out)
+    assert {name: kind.name for name, kind in schema.kinds.items()} == {
+        "visits": "count",
+        "zip": "categorical",
+        "ward": "categorical",
+        "score": "real",
+    }
+    assert set(json.loads(out)["columns"]["visits"]) == {"kind", "reason"}
+
+
+def test_impute_fills_holes_and_keeps_cells(run: Run, table: Path) -> None:
+    code, out, err = run("impute", "table.csv", "-o", "done.csv", *QUICK)
+    assert (code, out, err) == (0, "", "")
+    before, after = (pd.read_csv(path, dtype=str) for path in (table, table.with_name("done.csv")))
+    assert list(after.columns) == list(before.columns)
+    assert not after.isna().any().any()
+    assert after["visits"].str.fullmatch(r"\d+").all()
+    assert after["zip"].str.fullmatch(r"00\d").all()
+    for name in ("visits", "zip", "ward"):
+        seen = before[name].notna()
+        assert (after[name][seen] == before[name][seen]).all()
+
+
+def test_impute_to_stdout_is_csv_and_repeats(run: Run, table: Path) -> None:
+    first, again = run("impute", "table.csv", *QUICK), run("impute", "table.csv", *QUICK)
+    assert first == again
+    assert first[1].startswith("visits,zip,ward,score\n")
+    assert len(first[1].splitlines()) == 25
+
+
+def test_impute_with_an_edited_schema(run: Run, table: Path) -> None:
+    data = json.loads(run("schema", "table.csv")[1])
+    data["columns"]["visits"] = {"kind": "ordinal", "levels": ["0", "1", "2", "3"]}
+    data["columns"]["zip"] = {"kind": "ignore"}
+    Path("schema.json").write_text(json.dumps(data), encoding="utf-8")
+    code, out, err = run("impute", "table.csv", "--schema", "schema.json", *QUICK)
+    assert (code, err) == (0, "")
+    rows = [line.split(",") for line in out.splitlines()[1:]]
+    assert {row[0] for row in rows} <= {"0", "1", "2", "3"}
+    assert rows[0][1] == ""
+
+
+def test_several_imputations(run: Run, table: Path) -> None:
+    code, _, _ = run("impute", "table.csv", "--m", "2", "-o", "done.csv.gz", *QUICK)
+    assert code == 0
+    first, second = (pd.read_csv(f"done-{i}.csv.gz") for i in (1, 2))
+    assert not first.equals(second)
+    assert not first.isna().any().any()
+
+
+@pytest.mark.parametrize("extension", ["csv", "csv.gz", "json", "parquet"])
+def test_file_types(run: Run, tmp_path: Path, extension: str) -> None:
+    if extension == "parquet":
+        pytest.importorskip("pyarrow")
+    clinic = make_clinic(30).frame.reset_index()
+    read, written = tmp_path / f"in.{extension}", f"out.{extension}"
+    if extension == "json":
+        clinic.to_json(read, orient="records")
+    elif extension == "parquet":
+        clinic.to_parquet(read)
+    else:
+        clinic.to_csv(read, index=False)
+    code, _, err = run("impute", read.name, "-o", written, *QUICK)
+    assert code == 0
+    assert err.startswith("glfm: Ignoring 'patient'")
+    assert err.count("\n") == 1
+    assert run("schema", written)[0] == 0
+    readers = {"json": pd.read_json, "parquet": pd.read_parquet}
+    done = readers.get(extension, pd.read_csv)(tmp_path / written)
+    assert not done.isna().any().any()
+    assert done["visits"].dtype.kind == "i"
+
+
+def test_text_that_means_missing(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "marks.csv").write_text("a,b\n1.5,NA\n?,x\n2.5,NA\n-3.5,x\n", encoding="utf-8")
+    _, out, _ = run("schema", "marks.csv", "--na", "?")
+    columns = json.loads(out)["columns"]
+    assert columns["a"]["kind"] == "real"
+    assert columns["b"]["levels"] == ["NA", "x"]
+
+
+WRONG = {
+    "missing file": (["schema", "nowhere.csv"], "There is no file 'nowhere.csv'"),
+    "unknown extension": (["schema", "table.xls"], "'table.xls' has none of the extensions"),
+    "unknown output": (["impute", "table.csv", "-o", "done.xls"], "'done.xls' has none of the extensions"),
+    "no directory": (["impute", "table.csv", "-o", "no/done.csv", *QUICK], "cannot be written"),
+    "missing schema": (["impute", "table.csv", "--schema", "no.json"], "no.json"),
+    "broken schema": (["impute", "table.csv", "--schema", "broken.json"], "not valid JSON"),
+    "unknown column": (["impute", "table.csv", "--schema", "unknown.json"], "no column 'height'"),
+    "unknown kind": (["impute", "table.csv", "--schema", "kind.json"], "nominal"),
+    "wrong level": (["impute", "table.csv", "--schema", "level.json", *QUICK], "'ward'"),
+    "no chains": (["impute", "table.csv", "--chains", "0"], "n_chains must be at least 1"),
+    "one stdout": (["impute", "table.csv", "--m", "2"], "name the files with --output"),
+    "empty file": (["schema", "empty.csv"], "cannot be read"),
+    "no rows": (["schema", "bare.csv"], "no rows"),
+    "uneven lines": (["schema", "uneven.csv"], "cannot be read"),
+    "names twice": (["schema", "twice.csv"], "Two columns have the name 'a'"),
+    "broken json": (["schema", "broken.json"], "cannot be read"),
+    "scalar json": (["schema", "scalar.json"], "cannot be read"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_one_sentence_and_exit_code_2(run: Run, table: Path, case: str) -> None:
+    head = '{"format": "glfm-schema", "version": 1, "columns": '
+    files = {
+        "broken.json": head,
+        "unknown.json": head + '{"height": {"kind": "real"}}}',
+        "kind.json": head + '{"ward": {"kind": "nominal"}}}',
+        "level.json": head + '{"ward": {"kind": "categorical", "levels": ["a"]}}}',
+        "empty.csv": "",
+        "bare.csv": "a,b\n",
+        "uneven.csv": "a,b\n1,2\n1,2,3,4\n",
+        "twice.csv": "a,a\n1,2\n",
+        "scalar.json": "3",
+    }
+    for name, text in files.items():
+        Path(name).write_text(text, encoding="utf-8")
+    arguments, words = WRONG[case]
+    code, out, err = run(*arguments)
+    assert (code, out) == (2, "")
+    assert err.startswith("glfm: ")
+    assert err.count("\n") == 1
+    assert err.endswith((".\n", "?\n"))
+    assert words in err
+
+
+@pytest.mark.parametrize("arguments", [["nothing"], ["impute"], ["impute", "table.csv", "--how", "guess"]])
+def test_wrong_usage(run: Run, table: Path, arguments: list[str]) -> None:
+    code, out, err = run(*arguments)
+    assert (code, out) == (2, "")
+    assert "Traceback" not in err
+
+
+def test_error_in_a_process_of_its_own(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "glfm", "impute", "nowhere.csv"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "glfm: There is no file 'nowhere.csv'.\n"
+
+
+def test_the_command_line_starts_without_the_sampler() -> None:
+    code = "import sys, glfm.cli; sys.exit('numba' in sys.modules or 'matplotlib' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], timeout=120, check=False).returncode == 0
