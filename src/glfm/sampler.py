@@ -7,6 +7,7 @@ import numpy as np
 from glfm.column import FloatArray
 from glfm.errors import SamplerError
 from glfm.kernels.collapsed import refresh, sum_rows, sweep_rows
+from glfm.kernels.moves import recode_features
 from glfm.kernels.random import gamma
 from glfm.kernels.weights import draw_noise_and_weights, row_means, sums_of_squares
 from glfm.problem import Problem
@@ -31,6 +32,7 @@ class CollapsedSampler:
     def sweep(self, state: State, adapt: bool = False) -> None:
         """Move `state` by one sweep; `adapt` tunes step sizes and is for warm-up only."""
         self.draw_features(state)
+        self.move_features(state)
         self.draw_alpha(state)
         self.draw_weights(state)
         self.draw_cells(state, adapt)
@@ -40,8 +42,7 @@ class CollapsedSampler:
         """Z given Y, weights integrated out, and with each row its holes."""
         problem, priors = self.problem, self.problem.priors
         inv_sd = 1.0 / np.sqrt(problem.per_pseudo_column(state.variance))
-        bias = int(priors.bias)
-        max_width = np.iinfo(np.int64).max if priors.max_features is None else priors.max_features + bias
+        bias, max_width = self._widths()
         self._make_room(state)
         sum_rows(state.Z, state.width, state.Y, inv_sd, *self._sums)
         refresh(*self._sums, state.width, priors.weight_variance, *self._solved)
@@ -70,6 +71,31 @@ class CollapsedSampler:
                 state.grow(needed)
                 counts = np.concatenate([counts, np.zeros(state.Z.shape[1] - counts.size, dtype=np.int64)])
                 self._make_room(state)
+
+    def move_features(self, state: State) -> None:
+        """Moves of whole features given Y."""
+        problem, priors = self.problem, self.problem.priors
+        # A complement would switch features on in rows that are pinned to have none.
+        lowest = int(priors.bias) if problem.pinned_rows.any() else 0
+        recode_features(
+            state.rng,
+            state.Z,
+            state.width,
+            int(priors.bias),
+            state.counts,
+            state.Y,
+            1.0 / np.sqrt(problem.per_pseudo_column(state.variance)),
+            priors.weight_variance,
+            lowest,
+            *self._sums,
+            *self._solved,
+        )
+
+    def _widths(self) -> tuple[int, int]:
+        """Return the width of the bias and the largest width allowed."""
+        priors = self.problem.priors
+        bias = int(priors.bias)
+        return bias, np.iinfo(np.int64).max if priors.max_features is None else priors.max_features + bias
 
     def draw_alpha(self, state: State) -> None:
         """Alpha given the number of features."""

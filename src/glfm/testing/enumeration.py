@@ -144,7 +144,10 @@ class Enumeration:
         # The means of the batches follow from how often each batch visits each class.
         batches = np.array_split(visits[visits.size % n_batches :], n_batches)
         shares = np.array([np.bincount(batch, minlength=len(self.classes)) / batch.size for batch in batches])
-        return score_table(names, shares @ values, self.probability @ values, n_batches=n_batches)
+        exact = self.probability @ values
+        variance = np.maximum(self.probability @ values**2 - exact**2, 0.0)
+        independent = np.sqrt(variance / visits.size)
+        return score_table(names, shares @ values, exact, n_batches=n_batches, least_error=independent)
 
 
 def enumerate_posterior(

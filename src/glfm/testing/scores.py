@@ -44,6 +44,7 @@ def score_table(
     exact: ArrayLike,
     exact_error: ArrayLike = 0.0,
     n_batches: int = 100,
+    least_error: ArrayLike = 0.0,
 ) -> pd.DataFrame:
     """Return a table of z-scores: one row per quantity, with columns exact, chain, standard_error and z.
 
@@ -59,13 +60,17 @@ def score_table(
         Standard errors of `exact`, if it was itself estimated.
     n_batches
         Number of batches for the chain's standard errors.
+    least_error
+        What a chain's standard errors are at the least, such as those of as many independent draws: a chain
+        that never saw a rare event does not know its own error.
     """
     import pandas as pd
 
     means = batch_means(samples, n_batches)
     chain = means.mean(axis=0)
     expected = np.broadcast_to(np.asarray(exact, dtype=np.float64), chain.shape)
-    error = np.hypot(means.std(axis=0, ddof=1) / np.sqrt(n_batches), np.asarray(exact_error))
+    error = np.maximum(means.std(axis=0, ddof=1) / np.sqrt(n_batches), np.asarray(least_error))
+    error = np.hypot(error, np.asarray(exact_error))
     gap = chain - expected
     # A quantity that never moves is either right or wrong beyond doubt.
     still = np.where(np.abs(gap) < 1e-12, 0.0, np.copysign(np.inf, gap))
