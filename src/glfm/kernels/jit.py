@@ -23,8 +23,9 @@ FASTMATH = {"reassoc", "contract", "arcp", "nsz"}
 
 def kernel(function: Function) -> Function:
     """Compile `function` on first use, keep the machine code on disk, release the GIL while it runs."""
-    if numba.config.DISABLE_JIT:  # the random stream wraps around, which compiled code does silently
-        return cast(Function, np.errstate(over="ignore")(function))
+    if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
+        # The random stream wraps around, which compiled code does silently.
+        return np.errstate(over="ignore")(function)
     return cast(
         Function, numba.njit(cache=True, nogil=True, fastmath=FASTMATH, error_model="numpy")(function)
     )
