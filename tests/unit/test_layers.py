@@ -25,7 +25,7 @@ LAYERS = [
     ["engine", "predictive", "align"],
     ["summary"],
     ["model"],
-    ["datasets", "plots", "testing"],
+    ["datasets", "files", "plots", "testing"],
     ["demo"],
     ["cli"],
     ["__init__", "__main__"],

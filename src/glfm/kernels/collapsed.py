@@ -171,45 +171,32 @@ def _draw_own_features(
 
 
 @kernel
-def _gram_row(k: int, width: int, G: Floats, M: Floats, holes: Codes, out: Floats) -> None:
-    """Compute row k of M M' restricted to the columns that the row has observed."""
-    S = M.shape[1]
+def _choose_columns(holes: Codes, S: int, columns: Codes) -> tuple[bool, int]:
+    """List the observed columns of a row, or its holes if they are fewer; return which, and how many.
+
+    Sums over the observed columns are taken directly or as the sum over all less that over the holes.
+    """
     if 2 * holes.size <= S:
-        for i in range(width):
-            out[i] = G[k, i]
-        for t in range(holes.size):
-            s = holes[t]
-            for i in range(width):
-                out[i] -= M[k, s] * M[i, s]
-        return
-    out[:width] = 0.0
+        columns[: holes.size] = holes
+        return False, holes.size
     t = 0
+    n = 0
     for s in range(S):
         if t < holes.size and holes[t] == s:
             t += 1
         else:
-            for i in range(width):
-                out[i] += M[k, s] * M[i, s]
+            columns[n] = s
+            n += 1
+    return True, n
 
 
 @kernel
-def _gram_diagonal(width: int, G: Floats, M: Floats, holes: Codes, out: Floats) -> None:
-    """Compute the diagonal of M M' restricted to the columns that the row has observed."""
-    S = M.shape[1]
-    if 2 * holes.size <= S:
-        for k in range(width):
-            out[k] = G[k, k]
-            for t in range(holes.size):
-                out[k] -= M[k, holes[t]] * M[k, holes[t]]
-        return
-    for k in range(width):
-        out[k] = 0.0
-        t = 0
-        for s in range(S):
-            if t < holes.size and holes[t] == s:
-                t += 1
-            else:
-                out[k] += M[k, s] * M[k, s]
+def _gram(G: Floats, M: Floats, direct: bool, columns: Codes, i: int, k: int) -> float:
+    """Return the entry i, k of M M' restricted to the columns that the row has observed."""
+    total = 0.0
+    for t in range(columns.size):
+        total += M[i, columns[t]] * M[k, columns[t]]
+    return total if direct else G[i, k] - total
 
 
 @kernel
@@ -231,20 +218,26 @@ def _residual(row: Bits, width: int, y: Floats, Q: Floats, M: Floats, r: Floats,
 
 
 @kernel
-def _project(width: int, M: Floats, r: Floats, holes: Codes, c: Floats) -> float:
+def _project(width: int, M: Floats, r: Floats, direct: bool, columns: Codes, c: Floats) -> float:
     """Compute c = Mr over the observed columns; return the sum of squares of r over them."""
-    squares = 0.0
-    for s in range(r.size):
-        squares += r[s] * r[s]
-    for t in range(holes.size):
-        squares -= r[holes[t]] * r[holes[t]]
-    for k in range(width):
-        total = 0.0
+    some = 0.0
+    for t in range(columns.size):
+        some += r[columns[t]] * r[columns[t]]
+    squares = some
+    if not direct:
+        squares = -some
         for s in range(r.size):
-            total += M[k, s] * r[s]
-        for t in range(holes.size):
-            total -= M[k, holes[t]] * r[holes[t]]
-        c[k] = total
+            squares += r[s] * r[s]
+    for k in range(width):
+        some = 0.0
+        for t in range(columns.size):
+            some += M[k, columns[t]] * r[columns[t]]
+        c[k] = some
+        if not direct:
+            total = 0.0
+            for s in range(r.size):
+                total += M[k, s] * r[s]
+            c[k] = total - some
     return max(squares, 0.0)
 
 
@@ -256,7 +249,9 @@ def _flip_shared(
     bias: int,
     counts: Ints,
     n_rows: int,
-    holes: Codes,
+    n_observed: int,
+    direct: bool,
+    columns: Codes,
     d: float,
     squares_with: float,
     q: Floats,
@@ -271,11 +266,9 @@ def _flip_shared(
     Return whether any changed, how many features the row has alone, and, without the row in the matrices,
     its predictive variance and squared residuals.
     """
-    half_observed = 0.5 * (M.shape[1] - holes.size)
     c_now, g, gram = work[0], work[1], work[2]
-    _gram_diagonal(width, G, M, holes, gram)
-    row = work[3]
     for k in range(width):
+        gram[k] = G[k, k] if columns.size == 0 and not direct else _gram(G, M, direct, columns, k, k)
         c_now[k] = d * (c[k] - d * squares_with * q[k])
         g[k] = d * q[k]
         gram[k] += d * q[k] * (d * squares_with * q[k] - 2.0 * c[k])
@@ -291,15 +284,20 @@ def _flip_shared(
         sign = 1.0 - 2.0 * z[k]
         v_new = v + 2.0 * sign * g[k] + Q[k, k] + d * q[k] * q[k]
         squares_new = max(squares - 2.0 * sign * c_now[k] + gram[k], 0.0)
-        log_odds = sign * math.log(m / (n_rows - m)) - half_observed * math.log(v_new / v)
+        log_odds = sign * math.log(m / (n_rows - m)) - 0.5 * n_observed * math.log(v_new / v)
         log_odds -= 0.5 * (squares_new / v_new - squares / v)
         if log_odds > -700.0 and uniform(rng) * (1.0 + math.exp(-log_odds)) < 1.0:
-            _gram_row(k, width, G, M, holes, row)
             on_c = -sign * d * (d * squares_with * q[k] - c[k])
             on_q = sign * d * q[k]
             for i in range(width):
-                c_now[i] += on_c * q[i] + on_q * c[i] - sign * row[i]
+                c_now[i] += on_c * q[i] + on_q * c[i]
                 g[i] += sign * Q[k, i] + on_q * q[i]
+            if columns.size == 0 and not direct:
+                for i in range(width):
+                    c_now[i] -= sign * G[k, i]
+            else:
+                for i in range(width):
+                    c_now[i] -= sign * _gram(G, M, direct, columns, k, i)
             z[k] = 1 - z[k]
             v, squares = v_new, squares_new
             changed = True
@@ -323,19 +321,23 @@ def _step_holes(
 ) -> None:
     """Draw the holes of a row whose features stay: y steps in a few columns, P not at all."""
     u = work[0]
-    u[:width] = 0.0
     squares = 0.0
     sd = math.sqrt(d)
     for t in range(holes.size):
         s = holes[t]
         step = sd * normal(rng) - d * r[s]  # y - d r is the row's mean without itself
         y[s] += step
+        r[s] = step
         squares += step * step
-        for i in range(width):
-            u[i] += M[i, s] * step
-            M[i, s] += q[i] * step
-            if z[i]:
-                L[i, s] += step
+    for i in range(width):
+        total = 0.0
+        for t in range(holes.size):
+            total += M[i, holes[t]] * r[holes[t]]
+            M[i, holes[t]] += q[i] * r[holes[t]]
+        u[i] = total
+        if z[i]:
+            for t in range(holes.size):
+                L[i, holes[t]] += r[holes[t]]
     for i in range(width):
         for k in range(width):
             G[i, k] += q[i] * u[k] + u[i] * q[k] + q[i] * q[k] * squares
@@ -424,7 +426,9 @@ def _settle_row(
         r_new[s] = sd * normal(rng)
         y_new[s] = mean + r_new[s]
         squares_new += r_new[s] * r_new[s]
-        for k in range(width):
+    for k in range(width):
+        for t in range(holes.size):
+            s = holes[t]
             c[k] += M[k, s] * r[s]
             c_new[k] += (M[k, s] - d * q[k] * r[s]) * r_new[s]
     return squares_new
@@ -521,7 +525,8 @@ def sweep_rows(
     y, r = np.empty(S), np.empty(S)
     y_old, r_new = np.empty(S), np.empty(S)
     q, c = np.empty(capacity), np.empty(capacity)
-    work = np.empty((4, capacity))
+    work = np.empty((3, capacity))
+    listed = np.empty(S, np.int32)
     weight = np.empty(_MOST_NEW + 1)
     rng_before = rng.copy()
     for n in range(start, n_rows):
@@ -535,14 +540,17 @@ def sweep_rows(
         for s in range(S):
             y[s] = Y[n, s] * inv_sd[s]
         d = 1.0 / (1.0 - _residual(z, width, y, Q, M, r, q))
-        squares = _project(width, M, r, holes, c)
+        direct, n_columns = _choose_columns(holes, S, listed)
+        columns = listed[:n_columns]
+        squares = _project(width, M, r, direct, columns, c)
+        n_observed = S - holes.size
         changed, own, v, squares_without = _flip_shared(
-            rng, z, width, bias, counts, n_rows, holes, d, squares, q, c, Q, M, G, work
+            rng, z, width, bias, counts, n_rows, n_observed, direct, columns, d, squares, q, c, Q, M, G, work
         )
         most = min(max(max_width - (width - own), 0), _MOST_NEW)
         v_shared = max(v - own * weight_variance, 1.0)
         own_new = _draw_own_features(
-            rng, most, log_rate, S - holes.size, v_shared, squares_without, weight_variance, weight
+            rng, most, log_rate, n_observed, v_shared, squares_without, weight_variance, weight
         )
         if width - own + own_new > capacity:
             rng[:] = rng_before
@@ -602,7 +610,7 @@ def sweep_rows(
             Z[n, :width] = z[:width]
         else:
             if holes.size > 0:
-                squares = _project(width, M, r, no_holes, c)
+                squares = _project(width, M, r, False, no_holes, c)
             _add_row(-1.0, Z[n], width, counts, y, r, q, c, squares, d, A, L, Q, M, G)
             Z[n, :width] = z[:width]
             k = width - 1
@@ -622,7 +630,7 @@ def sweep_rows(
                 y[s] -= r[s]
                 r[s] = math.sqrt(1.0 + h) * normal(rng)
                 y[s] += r[s]
-            squares = _project(width, M, r, no_holes, c)
+            squares = _project(width, M, r, False, no_holes, c)
             _add_row(1.0, Z[n], width, counts, y, r, q, c, squares, 1.0 / (1.0 + h), A, L, Q, M, G)
         for t in range(holes.size):
             Y[n, holes[t]] = y[holes[t]] / inv_sd[holes[t]]
