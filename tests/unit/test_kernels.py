@@ -43,6 +43,10 @@ def draw_truncated(rng, a, b, out):
         out[n] = gaussian.truncated_normal(rng, a, b)
 
 
+def draw_truncated_at_once(rng, a, b, out):
+    gaussian.fill_truncated(rng, np.full(out.size, a), np.full(out.size, b), out)
+
+
 @kernel
 def map_log_cdf(x, out):
     for n in range(x.size):
@@ -211,11 +215,12 @@ TWO_SIDED = [
 
 @pytest.mark.parametrize(("a", "b"), ONE_SIDED + TWO_SIDED)
 @pytest.mark.parametrize("mirrored", [False, True])
-def test_truncated_normal(a: float, b: float, mirrored: bool) -> None:
+@pytest.mark.parametrize("draw", [draw_truncated, draw_truncated_at_once], ids=["one", "many"])
+def test_truncated_normal(a: float, b: float, mirrored: bool, draw) -> None:
     if mirrored:
         a, b = -b, -a
     x = np.empty(N // 2)
-    draw_truncated(new_stream(17), a, b, x)
+    draw(new_stream(17), a, b, x)
     assert a <= x.min()
     assert x.max() <= b
     # Distance from the end nearer to zero, whose distribution keeps its digits far out.
@@ -233,6 +238,23 @@ def test_truncated_normal_very_far_out_is_exponential(a: float) -> None:
     assert (x >= a).all()
     if a < 1e6:
         assert stats.kstest(a * (x - a), stats.expon.cdf).statistic < 0.015
+
+
+def test_many_truncated_normals_of_different_bounds() -> None:
+    # One after the other they use the normals drawn ahead up to the last, and draw anew.
+    a = np.tile([-np.inf, 0.5, -1.0, 2.0, 0.1, -np.inf, -0.2], N // 7)
+    b = np.tile([np.inf, np.inf, 4.0, 2.5, 0.2, -1.0, np.inf], N // 7)
+    x = np.empty(a.size)
+    gaussian.fill_truncated(new_stream(5), a, b, x)
+    assert stats.kstest(stats.truncnorm(a, b).cdf(x), "uniform").pvalue > ACCEPT
+    assert stats.kstest(stats.truncnorm(a + 0.03, b + 0.03).cdf(x), "uniform").pvalue < REJECT
+
+
+def test_fill_normals() -> None:
+    x = np.empty(N)
+    random.fill_normals(new_stream(9), x)
+    assert stats.kstest(x, "norm").pvalue > ACCEPT
+    assert stats.kstest(1.06 * x, "norm").pvalue < REJECT
 
 
 def test_truncated_normal_without_room_is_its_end() -> None:

@@ -5,9 +5,9 @@ import math
 import numpy as np
 
 from glfm.kernels.jit import Floats, Rng, kernel
-from glfm.kernels.random import exponential, normal, uniform
+from glfm.kernels.random import exponential, fill_normals, normal, uniform
 
-__all__ = ["cdf", "interval_log_mass", "interval_log_masses", "log_cdf", "truncated_normal"]
+__all__ = ["cdf", "fill_truncated", "interval_log_mass", "interval_log_masses", "log_cdf", "truncated_normal"]
 
 _ROOT_HALF = math.sqrt(0.5)
 _LOG_ROOT_2PI = 0.5 * math.log(2.0 * math.pi)
@@ -124,3 +124,50 @@ def truncated_normal(rng: Rng, a: float, b: float) -> float:
     if not a < b:
         return a
     return -_between(rng, -b, -a) if a + b < 0.0 else _between(rng, a, b)
+
+
+@kernel
+def fill_truncated(rng: Rng, lower: Floats, upper: Floats, out: Floats) -> None:
+    """Draw one standard normal per element, truncated to [lower, upper]; the fast way to draw many.
+
+    The common cases are rejection from normals drawn ahead and, for narrow intervals, from uniforms; the tails are
+    left to `truncated_normal`.
+    """
+    ahead = np.empty(2 * out.size + 16)
+    fill_normals(rng, ahead)
+    p = 0
+    for i in range(out.size):
+        a, b = lower[i], upper[i]
+        sign = 1.0
+        if a == -np.inf or a + b < 0.0:
+            a, b = -b, -a
+            sign = -1.0
+        if a <= 0.0 and b - a > 2.2:
+            x = ahead[p]
+            while not a <= x <= b:
+                p += 1
+                if p == ahead.size:
+                    fill_normals(rng, ahead)
+                    p = 0
+                x = ahead[p]
+            p += 1
+        elif b == np.inf and a < 0.7:
+            x = abs(ahead[p])
+            while x < a:
+                p += 1
+                if p == ahead.size:
+                    fill_normals(rng, ahead)
+                    p = 0
+                x = abs(ahead[p])
+            p += 1
+        elif a < b and (b - a) * max(a, 0.5) < 1.5:
+            top = max(a, 0.0) ** 2
+            x = a + (b - a) * uniform(rng)
+            while uniform(rng) > math.exp(0.5 * (top - x * x)):
+                x = a + (b - a) * uniform(rng)
+        else:
+            x = truncated_normal(rng, a, b)
+        if p == ahead.size:
+            fill_normals(rng, ahead)
+            p = 0
+        out[i] = sign * x

@@ -9,9 +9,9 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from glfm.kernels.jit import Rng, kernel
+from glfm.kernels.jit import Floats, Rng, kernel
 
-__all__ = ["exponential", "gamma", "integer_below", "normal", "stream", "uniform"]
+__all__ = ["exponential", "fill_normals", "gamma", "integer_below", "normal", "stream", "uniform"]
 
 _U11, _U12, _U17, _U19 = np.uint64(11), np.uint64(12), np.uint64(17), np.uint64(19)
 _U23, _U41, _U45, _U255 = np.uint64(23), np.uint64(41), np.uint64(45), np.uint64(255)
@@ -54,7 +54,7 @@ def _next(rng: Rng) -> np.uint64:
 @kernel
 def uniform(rng: Rng) -> float:
     """Draw from the open interval (0, 1)."""
-    return (float(_next(rng) >> _U12) + 0.5) * 2.220446049250313e-16
+    return (float(np.int64(_next(rng) >> _U12)) + 0.5) * 2.220446049250313e-16
 
 
 @kernel
@@ -70,24 +70,63 @@ def integer_below(rng: Rng, n: int) -> int:
 
 
 @kernel
+def _outside(rng: Rng, layer: int, x: float) -> tuple[bool, float]:
+    """Judge a point outside its layer's rectangle, about one in a hundred: in the tail, or under the curve?"""
+    if layer == 0:
+        while True:
+            beyond = exponential(rng) / _TAIL
+            if 2.0 * exponential(rng) > beyond * beyond:
+                return True, -_TAIL - beyond if x < 0.0 else _TAIL + beyond
+    outer = math.exp(-0.5 * (_EDGES[layer] * _EDGES[layer] - x * x))
+    inner = math.exp(-0.5 * (_EDGES[layer + 1] * _EDGES[layer + 1] - x * x))
+    return inner + uniform(rng) * (outer - inner) < 1.0, x
+
+
+@kernel
 def normal(rng: Rng) -> float:
     """Draw from the standard normal distribution."""
     while True:
         bits = _next(rng)
-        layer = int(bits & _U255)
-        u = float(bits >> _U11) * 2.220446049250313e-16 - 1.0
-        x = u * _EDGES[layer]
+        layer = np.int64(bits & _U255)
+        x = (float(np.int64(bits >> _U11)) * 2.220446049250313e-16 - 1.0) * _EDGES[layer]
         if abs(x) < _EDGES[layer + 1]:
             return x
+        # As `_outside`, written out: a call here would keep the compiler from inlining the common case.
         if layer == 0:
             while True:
                 beyond = exponential(rng) / _TAIL
                 if 2.0 * exponential(rng) > beyond * beyond:
-                    return -_TAIL - beyond if u < 0.0 else _TAIL + beyond
+                    return -_TAIL - beyond if x < 0.0 else _TAIL + beyond
         outer = math.exp(-0.5 * (_EDGES[layer] * _EDGES[layer] - x * x))
         inner = math.exp(-0.5 * (_EDGES[layer + 1] * _EDGES[layer + 1] - x * x))
         if inner + uniform(rng) * (outer - inner) < 1.0:
             return x
+
+
+@kernel
+def fill_normals(rng: Rng, out: Floats) -> None:
+    """Fill an array with standard normals; the stream stays in registers, so each costs a few nanoseconds."""
+    a, b, c, d = rng[0], rng[1], rng[2], rng[3]
+    for i in range(out.size):
+        sum_ = a + d
+        bits = ((sum_ << _U23) | (sum_ >> _U41)) + a
+        t = b << _U17
+        c ^= a
+        d ^= b
+        b ^= c
+        a ^= d
+        c ^= t
+        d = (d << _U45) | (d >> _U19)
+        layer = np.int64(bits & _U255)
+        x = (float(np.int64(bits >> _U11)) * 2.220446049250313e-16 - 1.0) * _EDGES[layer]
+        if abs(x) >= _EDGES[layer + 1]:
+            rng[0], rng[1], rng[2], rng[3] = a, b, c, d
+            inside, x = _outside(rng, layer, x)
+            if not inside:
+                x = normal(rng)
+            a, b, c, d = rng[0], rng[1], rng[2], rng[3]
+        out[i] = x
+    rng[0], rng[1], rng[2], rng[3] = a, b, c, d
 
 
 @kernel

@@ -9,9 +9,9 @@ from typing import ClassVar
 import numpy as np
 
 from glfm.column import Column, FloatArray
-from glfm.kernels.gaussian import cdf, log_cdf, truncated_normal
+from glfm.kernels.gaussian import cdf, fill_truncated, log_cdf
 from glfm.kernels.jit import Codes, kernel
-from glfm.kernels.random import normal
+from glfm.kernels.random import fill_normals
 from glfm.kinds.base import Evidence, Rng
 from glfm.kinds.levelled import LevelledKind
 
@@ -95,46 +95,55 @@ def _draw_two(rng: Rng, codes: Codes, mean: FloatArray, sd: float, y: FloatArray
     """Draw the difference of both pseudo-observations, then the first given the difference: one block."""
     root = math.sqrt(2.0) * sd
     half = math.sqrt(0.5) * sd
+    lower, upper = np.full(y.size, -np.inf), np.full(y.size, np.inf)
+    excess, noise = np.empty(y.size), np.empty(y.size)
     for n in range(y.size):
-        edge = mean[n] / root
-        if codes[n] < 0:
-            y[n] = mean[n] + sd * normal(rng)
-        else:
-            if codes[n] == 0:
-                excess = truncated_normal(rng, -edge, np.inf)
-            else:
-                excess = truncated_normal(rng, -np.inf, -edge)
-            y[n] = mean[n] + 0.5 * root * excess + half * normal(rng)
+        if codes[n] == 0:
+            lower[n] = -mean[n] / root
+        elif codes[n] == 1:
+            upper[n] = -mean[n] / root
+    fill_truncated(rng, lower, upper, excess)
+    fill_normals(rng, noise)
+    for n in range(y.size):
+        y[n] = mean[n] + 0.5 * root * excess[n] + half * noise[n]
 
 
 @kernel
 def _draw_largest(rng: Rng, codes: Codes, mean: FloatArray, sd: float, y: FloatArray) -> None:
-    """One Gibbs pass over a cell's pseudo-observations: the last level's, the winner's, the others'.
+    """One Gibbs pass over the cells' pseudo-observations: the last level's, the winner's, the others'.
 
     The last level's pseudo-observation has no weights, so nothing else depends on it: it is drawn here from
     its full conditional and not kept.
     """
-    free = y.shape[1]
-    for n in range(y.shape[0]):
-        winner = codes[n]
-        if winner < 0:
-            for r in range(free):
-                y[n, r] = mean[n, r] + sd * normal(rng)
-            continue
-        rival = -np.inf
+    n_rows, free = y.shape
+    lower, upper = np.empty(n_rows), np.empty(n_rows)
+    rival, top, drawn = np.full(n_rows, -np.inf), np.empty(n_rows), np.empty(n_rows)
+    for n in range(n_rows):
         for r in range(free):
-            if r != winner:
-                rival = max(rival, y[n, r])
-        if winner == free:
-            top = sd * truncated_normal(rng, rival / sd, np.inf)
-        else:
-            last = sd * truncated_normal(rng, -np.inf, y[n, winner] / sd)
-            rival = max(rival, last)
-            top = mean[n, winner] + sd * truncated_normal(rng, (rival - mean[n, winner]) / sd, np.inf)
-            y[n, winner] = top
-        for r in range(free):
-            if r != winner:
-                y[n, r] = mean[n, r] + sd * truncated_normal(rng, -np.inf, (top - mean[n, r]) / sd)
+            if r != codes[n]:
+                rival[n] = max(rival[n], y[n, r])
+        last_wins = codes[n] == free
+        lower[n] = rival[n] / sd if last_wins else -np.inf
+        upper[n] = y[n, codes[n]] / sd if 0 <= codes[n] < free else np.inf
+    fill_truncated(rng, lower, upper, drawn)
+    for n in range(n_rows):
+        lower[n], upper[n] = -np.inf, np.inf
+        top[n] = sd * drawn[n] if codes[n] == free else np.inf
+        if 0 <= codes[n] < free:
+            lower[n] = (max(rival[n], sd * drawn[n]) - mean[n, codes[n]]) / sd
+    fill_truncated(rng, lower, upper, drawn)
+    for n in range(n_rows):
+        if 0 <= codes[n] < free:
+            top[n] = mean[n, codes[n]] + sd * drawn[n]
+            y[n, codes[n]] = top[n]
+        lower[n] = -np.inf
+    for r in range(free):
+        for n in range(n_rows):
+            upper[n] = (top[n] - mean[n, r]) / sd
+        fill_truncated(rng, lower, upper, drawn)
+        for n in range(n_rows):
+            if r != codes[n]:
+                y[n, r] = mean[n, r] + sd * drawn[n]
 
 
 _ROOT_2PI = math.sqrt(2.0 * math.pi)

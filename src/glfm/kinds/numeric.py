@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from glfm.column import Column, FloatArray
 from glfm.errors import DataError, SchemaError
-from glfm.kernels.gaussian import interval_log_masses, truncated_normal
+from glfm.kernels.gaussian import fill_truncated, interval_log_masses, truncated_normal
 from glfm.kernels.jit import kernel
-from glfm.kernels.random import normal
+from glfm.kernels.random import fill_normals
 from glfm.kinds.base import Evidence, Kind, Rng
 from glfm.mappings import (
     MAPPINGS,
@@ -381,19 +381,22 @@ def _draw_within(
     sd_sum = math.sqrt(variance + aux_variance)
     gain = variance / (variance + aux_variance)
     sd_given_sum = math.sqrt(aux_variance * gain)
+    a, b = np.full(y.size, -np.inf), np.full(y.size, np.inf)
+    drawn, noise = np.empty(y.size), np.empty(y.size)
     for n in range(y.size):
-        a = lower[n]
-        if np.isnan(a):
-            y[n] = mean[n] + sd * normal(rng)
+        if lower[n] < upper[n]:
+            a[n] = (lower[n] - mean[n]) / sd_sum
+            b[n] = (upper[n] - mean[n]) / sd_sum
+    fill_truncated(rng, a, b, drawn)
+    fill_normals(rng, noise)
+    for n in range(y.size):
+        if np.isnan(lower[n]):
+            y[n] = mean[n] + sd * drawn[n]
             continue
-        w = a
-        if a < upper[n]:
-            b = upper[n]
-            w = mean[n] + sd_sum * truncated_normal(rng, (a - mean[n]) / sd_sum, (b - mean[n]) / sd_sum)
-            w = min(max(w, a), upper[n])
-        y[n] = mean[n] + gain * (w - mean[n])
-        if aux_variance > 0.0:
-            y[n] += sd_given_sum * normal(rng)
+        w = lower[n]
+        if lower[n] < upper[n]:
+            w = min(max(mean[n] + sd_sum * drawn[n], lower[n]), upper[n])
+        y[n] = mean[n] + gain * (w - mean[n]) + sd_given_sum * noise[n]
 
 
 @kernel

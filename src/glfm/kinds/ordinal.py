@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from glfm.column import Column, FloatArray
-from glfm.kernels.gaussian import interval_log_mass, interval_log_masses, truncated_normal
+from glfm.kernels.gaussian import fill_truncated, interval_log_mass, interval_log_masses
 from glfm.kernels.jit import Codes, kernel
 from glfm.kernels.random import normal, uniform
 from glfm.kinds.base import Evidence, Rng
@@ -106,13 +106,14 @@ class Ordinal(LevelledKind):
 def _draw_between(
     rng: Rng, codes: Codes, edges: FloatArray, mean: FloatArray, sd: float, y: FloatArray
 ) -> None:
+    lower, upper, drawn = np.full(y.size, -np.inf), np.full(y.size, np.inf), np.empty(y.size)
     for n in range(y.size):
-        if codes[n] < 0:
-            y[n] = mean[n] + sd * normal(rng)
-        else:
-            a = (edges[codes[n]] - mean[n]) / sd
-            b = (edges[codes[n] + 1] - mean[n]) / sd
-            y[n] = mean[n] + sd * truncated_normal(rng, a, b)
+        if codes[n] >= 0:
+            lower[n] = (edges[codes[n]] - mean[n]) / sd
+            upper[n] = (edges[codes[n] + 1] - mean[n]) / sd
+    fill_truncated(rng, lower, upper, drawn)
+    for n in range(y.size):
+        y[n] = mean[n] + sd * drawn[n]
 
 
 @kernel
