@@ -48,6 +48,12 @@ class Chain:
                 self.keep()
             yield self.state
 
+    def extend(self, schedule: Schedule, forget: bool = False) -> None:
+        """Go on under a longer schedule; `forget` drops the draws so far, which then were warm-up."""
+        self.schedule = schedule
+        if forget:
+            self.draws = []
+
     def keep(self) -> None:
         """Keep the present state as a draw."""
         self.draws.append(Draw.of(self.problem, self.state, self.index, len(self.draws)))

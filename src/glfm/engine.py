@@ -22,47 +22,63 @@ __all__ = ["LocalEngine"]
 class LocalEngine:
     """Run the chains of a fit in threads; the compiled sweeps release the GIL."""
 
-    def run(self, chains: Sequence[Chain], n_jobs: int | None = None, progress: bool = True) -> None:
-        """Run all chains to their end, or until the user interrupts."""
+    def run(
+        self,
+        chains: Sequence[Chain],
+        n_jobs: int | None = None,
+        progress: bool = True,
+        time_budget: float | None = None,
+    ) -> bool:
+        """Run all chains to their end, until time is out, or until the user interrupts.
+
+        Return whether they came to their end. What a chain has drawn by then is kept; one that was stopped
+        before its first draw keeps its last state.
+        """
         stop = threading.Event()
+        workers = _workers(n_jobs, len(chains))
+        seconds = None if time_budget is None else time_budget * workers / len(chains)
         with _one_blas_thread(), Progress(len(chains), chains[0].schedule.n_sweeps, progress) as shown:
-            with ThreadPoolExecutor(_workers(n_jobs, len(chains))) as pool:
-                futures = [pool.submit(_run, chain, stop, shown) for chain in chains]
+            with ThreadPoolExecutor(workers) as pool:
+                futures = [pool.submit(_run, chain, stop, shown, seconds) for chain in chains]
                 try:
                     while wait(futures, timeout=0.1).not_done:
                         pass
                 except KeyboardInterrupt:
                     stop.set()
                     wait(futures)
-            for future in futures:
-                future.result()
-        if stop.is_set():
-            self._finish_early(chains)
-
-    def _finish_early(self, chains: Sequence[Chain]) -> None:
-        done = [f"{chain.state.sweep} of {chain.schedule.n_sweeps}" for chain in chains]
-        for chain in chains:
-            if not chain.draws and chain.state.sweep:
-                chain.keep()
-        if not any(chain.draws for chain in chains):
-            raise KeyboardInterrupt
-        warnings.warn(
-            f"The fit was interrupted after {', '.join(done)} sweeps: it can be used, but it rests on fewer "
-            "draws than planned.",
-            FitWarning,
-            stacklevel=4,
-        )
+            ended = [future.result() for future in futures]
+        if not all(ended):
+            _finish_early(chains, "interrupted" if stop.is_set() else "stopped when its time was out")
+        return all(ended)
 
 
-def _run(chain: Chain, stop: threading.Event, shown: Progress) -> None:
+def _finish_early(chains: Sequence[Chain], how: str) -> None:
+    done = ", ".join(str(chain.state.sweep) for chain in chains)
+    for chain in chains:
+        if not chain.draws and chain.state.sweep:
+            chain.keep()
+    if not any(chain.draws for chain in chains):
+        raise KeyboardInterrupt
+    warnings.warn(
+        f"The fit was {how} after {done} of {chains[0].schedule.n_sweeps} sweeps: it can be used and "
+        "continued, but it rests on fewer draws than planned.",
+        FitWarning,
+        stacklevel=4,
+    )
+
+
+def _run(chain: Chain, stop: threading.Event, shown: Progress, seconds: float | None) -> bool:
+    """Run a chain; return whether it came to its end."""
+    begin = time.monotonic()
     last = 0.0
     for state in chain:
         now = time.monotonic()
         if now - last > 0.1 or state.sweep == chain.schedule.n_sweeps:
             shown.update(chain.index, state.sweep, state.width - int(chain.problem.priors.bias))
             last = now
-        if stop.is_set():
-            return
+        if stop.is_set() or (seconds is not None and now - begin > seconds):
+            break
+    return chain.state.sweep >= chain.schedule.n_sweeps
 
 
 def _workers(n_jobs: int | None, n_chains: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Mapping
 from typing import Any, Self
@@ -23,6 +24,8 @@ from glfm.summary import Diagnostics, diagnose, feature_table
 from glfm.table import Frame, encode
 
 __all__ = ["GLFM"]
+
+_MOST_ROUNDS = 5  # until="converged": the first run, and four times twice as many sweeps again
 
 
 class GLFM(BaseEstimator):  # type: ignore[misc]
@@ -97,7 +100,15 @@ class GLFM(BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
         self.progress = progress
 
-    def fit(self, X: Any, y: None = None, *, inactive: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: None = None,
+        *,
+        inactive: ArrayLike | None = None,
+        time_budget: float | None = None,
+        until: str | None = None,
+    ) -> Self:
         """Draw from the posterior given a table.
 
         Parameters
@@ -109,6 +120,11 @@ class GLFM(BaseEstimator):  # type: ignore[misc]
             Ignored; here for scikit-learn.
         inactive
             One yes or no per row: rows that are pinned to have no feature but the bias.
+        time_budget
+            Seconds after which the fit stops, with a warning if that is before its end.
+        until
+            "converged": while the chains disagree (an R-hat of 1.05 or more), what was drawn becomes warm-up
+            and the chains go on for twice as many sweeps, up to four times; then a warning says so.
 
         Returns
         -------
@@ -116,20 +132,53 @@ class GLFM(BaseEstimator):  # type: ignore[misc]
             The model itself.
         """
         priors, schedule = self._settings()
+        if until not in (None, "converged"):
+            raise SchemaError(f'until is None or "converged", not {until!r}.')
         frame = Frame.read(X)
         schema = Schema.infer(frame, self.schema)
         table = encode(frame, schema.kinds)
         problem = Problem(schema.kinds, table.x, priors, _pinned(inactive, frame.n_rows))
         seed = _seed_sequence(self.random_state)
         *chain_seeds, self._sample_seed = seed.spawn(self.n_chains + 1)
-        chains = [Chain(problem, schedule, chain_seeds[i], i) for i in range(self.n_chains)]
-        LocalEngine().run(chains, self.n_jobs, self.progress)
+        self._chains = [Chain(problem, schedule, chain_seeds[i], i) for i in range(self.n_chains)]
         self.schema_ = schema
         self.n_features_in_ = len(frame.names)
         self._frame, self._problem = frame, problem
-        self.draws_ = Draws([draw for chain in chains for draw in chain.draws])
+        self._run(time_budget, until == "converged")
         self._warn_if_bounded()
         return self
+
+    def continue_fit(self, n_draws: int, *, time_budget: float | None = None) -> Self:
+        """Add `n_draws` draws to every chain: the same, bit for bit, as if the first fit had been longer."""
+        check_is_fitted(self, "draws_")
+        schedule = self._chains[0].schedule
+        longer = Schedule(schedule.n_warmup, schedule.n_draws + _at_least_one(n_draws), schedule.thin)
+        for chain in self._chains:
+            chain.extend(longer)
+        self._run(time_budget)
+        return self
+
+    def _run(self, time_budget: float | None, until_converged: bool = False) -> None:
+        """Run the chains, and again for longer while they should converge and have not."""
+        if time_budget is not None and not time_budget > 0:
+            raise SchemaError(f"time_budget is a positive number of seconds, not {time_budget!r}.")
+        begin = time.monotonic()
+        for more in range(_MOST_ROUNDS if until_converged else 1):
+            if more:
+                for chain in self._chains:
+                    was = chain.schedule
+                    chain.extend(Schedule(was.n_sweeps, was.n_draws, 2 * was.thin), forget=True)
+            left = None if time_budget is None else max(time_budget - (time.monotonic() - begin), 1e-3)
+            finished = LocalEngine().run(self._chains, self.n_jobs, self.progress, left)
+            self.draws_ = Draws([draw for chain in self._chains for draw in chain.draws])
+            if not finished or not until_converged or self.diagnostics().converged:
+                return
+        warnings.warn(
+            f"The chains have not converged after {self._chains[0].state.sweep} sweeps each, the most that "
+            f'until="converged" makes. {self.diagnostics().verdict}',
+            FitWarning,
+            stacklevel=3,
+        )
 
     def predictive(self) -> Predictive:
         """Return the predictive distribution of every cell of the training table."""
@@ -184,6 +233,12 @@ class GLFM(BaseEstimator):  # type: ignore[misc]
                 FitWarning,
                 stacklevel=3,
             )
+
+
+def _at_least_one(n_draws: int) -> int:
+    if n_draws < 1:
+        raise SchemaError(f"The number of draws to add must be at least 1, not {n_draws!r}.")
+    return n_draws
 
 
 def _pinned(inactive: ArrayLike | None, n_rows: int) -> NDArray[np.bool_] | None:

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.stats import norm, rankdata
 
 from glfm.align import feature_order, match, representative
 from glfm.column import FloatArray
 from glfm.draws import Draw, Draws
 
-__all__ = ["Diagnostics", "diagnose", "feature_table", "split_rhat"]
+__all__ = ["CONVERGED", "Diagnostics", "diagnose", "feature_table"]
 
 _ALIKE = 0.5  # share of common rows from which a feature counts as found again
-_CONVERGED = 1.05
+CONVERGED = 1.05  # R-hat below which chains are said to agree
+_FEWEST = 4  # draws per chain from which convergence can be judged
 
 LABEL_FREE: dict[str, Callable[[Draw], float]] = {
     "log-likelihood": lambda draw: draw.log_likelihood,
@@ -29,10 +31,23 @@ LABEL_FREE: dict[str, Callable[[Draw], float]] = {
 
 @dataclass(frozen=True)
 class Diagnostics:
-    """How well the chains of a fit agree."""
+    """How well the chains of a fit agree.
+
+    Attributes
+    ----------
+    table
+        Per quantity: mean, sd, rank-normalised split R-hat, bulk and tail effective sample sizes.
+    verdict
+        What it means, in words.
+    """
 
     table: pd.DataFrame
     verdict: str
+
+    @property
+    def converged(self) -> bool:
+        """Whether the chains agree on every quantity."""
+        return bool((self.table["rhat"] < CONVERGED).all())
 
     def __repr__(self) -> str:
         return f"{self.table.to_string(float_format='{:.3g}'.format)}\n{self.verdict}"
@@ -42,49 +57,67 @@ def diagnose(draws: Draws) -> Diagnostics:
     """Judge convergence by quantities that do not depend on the order of features."""
     chains = draws.by_chain()
     length = min(len(chain) for chain in chains)
-    rows = {}
-    for name, quantity in LABEL_FREE.items():
-        values = np.array([[quantity(draw) for draw in chain[:length]] for chain in chains])
-        rows[name] = {"mean": values.mean(), "sd": values.std(), "rhat": split_rhat(values)}
-    table = pd.DataFrame.from_dict(rows, orient="index")
-    worst = float(table["rhat"].max())
-    if length < 4:
-        verdict = "Too few draws to judge convergence: fit with more."
-    elif worst < _CONVERGED:
-        verdict = f"The chains agree (largest R-hat {worst:.3f})."
-    else:
-        name = str(table["rhat"].idxmax())
-        verdict = (
+    series = {
+        name: np.array([[quantity(draw) for draw in chain[:length]] for chain in chains])
+        for name, quantity in _quantities(draws[0]).items()
+    }
+    table = pd.DataFrame.from_dict({name: _judge(values) for name, values in series.items()}, orient="index")
+    return Diagnostics(table, _verdict(table, length))
+
+
+def _quantities(example: Draw) -> dict[str, Callable[[Draw], float]]:
+    """Return what is judged: the label-free quantities, each sampled noise variance, each free threshold."""
+    found = dict(LABEL_FREE)
+    if example.problem.priors.alpha is not None:
+        del found["alpha"]
+    for d, (name, kind) in enumerate(example.problem.kinds.items()):
+        if kind.samples_noise:
+            found[f"noise variance of {name}"] = partial(_noise, d=d)
+        for r in range(1, example.thetas[d].size):
+            found[f"threshold {r + 1} of {name}"] = partial(_threshold, d=d, r=r)
+    return found
+
+
+def _noise(draw: Draw, d: int) -> float:
+    return float(draw.variances[d])
+
+
+def _threshold(draw: Draw, d: int, r: int) -> float:
+    return float(draw.thetas[d][r])
+
+
+def _judge(values: FloatArray) -> dict[str, float]:
+    """Return mean, sd, R-hat and effective sample sizes of chains x draws."""
+    from arviz_stats.base import array_stats
+
+    stats: Any = array_stats
+    judged = {"mean": float(values.mean()), "sd": float(values.std())}
+    if values.shape[1] < _FEWEST:
+        return {**judged, "rhat": np.nan, "ess_bulk": np.nan, "ess_tail": np.nan}
+    if np.ptp(values) == 0:  # constant: the chains agree, and there is nothing to be effective about
+        return {**judged, "rhat": 1.0, "ess_bulk": float(values.size), "ess_tail": float(values.size)}
+    return {
+        **judged,
+        "rhat": float(stats.rhat(values)),
+        "ess_bulk": float(stats.ess(values, method="bulk")),
+        "ess_tail": float(stats.ess(values, method="tail", prob=(0.05, 0.95))),
+    }
+
+
+def _verdict(table: pd.DataFrame, length: int) -> str:
+    if length < _FEWEST:
+        return f"Too few draws to judge convergence: keep at least {_FEWEST} per chain."
+    worst, name = float(table["rhat"].max()), str(table["rhat"].idxmax())
+    if worst >= CONVERGED:
+        return (
             f"The chains do not agree yet on {name} (R-hat {worst:.2f}): predictions average over them, but "
             "longer chains would be better."
         )
-    return Diagnostics(table, verdict)
-
-
-def split_rhat(values: FloatArray) -> float:
-    """Return the rank-normalised split R-hat (Vehtari et al., 2021) of chains x draws."""
-    half = values.shape[1] // 2
-    if half < 2:
-        return float("nan")
-    split = np.concatenate([values[:, :half], values[:, -half:]])
-    if np.ptp(split) == 0:
-        return 1.0
-    folded = np.abs(split - np.median(split))
-    return max(_rhat(_rank_normal(split)), _rhat(_rank_normal(folded)))
-
-
-def _rank_normal(values: FloatArray) -> FloatArray:
-    ranks = rankdata(values).reshape(values.shape)
-    return np.asarray(norm.ppf((ranks - 0.375) / (values.size + 0.25)))
-
-
-def _rhat(values: FloatArray) -> float:
-    n = values.shape[1]
-    within = values.var(axis=1, ddof=1).mean()
-    between = n * values.mean(axis=1).var(ddof=1)
-    if within == 0:
-        return 1.0 if between == 0 else float("inf")
-    return float(np.sqrt(((n - 1) / n * within + between / n) / within))
+    least, name = float(table["ess_bulk"].min()), str(table["ess_bulk"].idxmin())
+    return (
+        f"The chains agree (largest R-hat {worst:.3f}); the draws are worth at least {least:.0f} independent "
+        f"ones (for {name})."
+    )
 
 
 def feature_table(draws: Draws) -> pd.DataFrame:

@@ -17,7 +17,7 @@ def recovery(seed: int, permuted: bool = False) -> float:
         rng = np.random.default_rng(seed)
         frame = frame.apply(lambda pixel: rng.permutation(pixel.to_numpy()))
     settings = {"n_chains": 1, "n_warmup": 200, "n_draws": 1, "random_state": seed, "progress": False}
-    model = glfm.GLFM({name: "real" for name in frame}, **settings).fit(frame)
+    model = glfm.GLFM(dict.fromkeys(frame, "real"), **settings).fit(frame)
     draw = model.draws_[-1]
     scale = np.array([kind.scale for kind in model.schema_.kinds.values()])
     found = (draw.weights[1:] * scale)[draw.Z.mean(axis=0) > 0.01]

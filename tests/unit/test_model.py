@@ -1,5 +1,6 @@
 """The estimator: what goes in, what comes out, what is refused."""
 
+import dataclasses
 import os
 import signal
 import threading
@@ -13,7 +14,9 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import glfm
+from glfm.draws import Draws
 from glfm.errors import DataError, FitWarning, SchemaError
+from glfm.summary import diagnose
 
 QUICK = {"n_chains": 2, "n_warmup": 20, "n_draws": 10, "random_state": 0, "progress": False}
 
@@ -130,6 +133,75 @@ class TestFit:
         with pytest.warns(FitWarning, match="interrupted"):
             fitted = glfm.GLFM(**{**QUICK, "n_draws": 10**6}).fit(frame)
         assert not fitted.impute().isna().any().any()
+
+
+class TestHowLong:
+    def test_continued_is_the_same_as_longer(self, frame):
+        settings = {**QUICK, "thin": 3}
+        short = glfm.GLFM(**{**settings, "n_draws": 4}).fit(frame).continue_fit(6)
+        long = glfm.GLFM(**{**settings, "n_draws": 10}).fit(frame)
+
+        def bits(model):
+            return [(d.chain, d.index, d.packed.tobytes(), d.weights.tobytes()) for d in model.draws_]
+
+        assert bits(short) == bits(long)
+        assert short.impute().equals(long.impute())
+
+    def test_budget(self, frame):
+        with pytest.warns(FitWarning, match="time was out"):
+            model = glfm.GLFM(**{**QUICK, "n_draws": 10**6}).fit(frame, time_budget=2.0)
+        assert all(model.draws_.by_chain())
+        assert not model.impute().isna().any().any()
+        with pytest.warns(FitWarning, match="time was out"):
+            model.continue_fit(10, time_budget=0.5)
+
+    def test_budget_that_suffices(self, frame):
+        assert len(glfm.GLFM(**QUICK).fit(frame, time_budget=600).draws_) == 20
+
+    @pytest.mark.parametrize("budget", [0, -1.0, float("nan")])
+    def test_budget_must_be_positive(self, frame, budget):
+        with pytest.raises(SchemaError, match="time_budget is a positive number of seconds"):
+            glfm.GLFM(**QUICK).fit(frame, time_budget=budget)
+
+    def test_until_converged(self):
+        rng = np.random.default_rng(0)
+        frame = pd.DataFrame({"a": rng.standard_normal(30), "b": rng.standard_normal(30)})
+        settings = {**QUICK, "n_warmup": 5, "n_draws": 100, "thin": 1}
+        model = glfm.GLFM(**settings).fit(frame, until="converged")
+        assert model.diagnostics().converged
+        assert len(model.draws_) == 200
+
+    def test_until_converged_gives_up(self, frame):
+        with pytest.warns(FitWarning, match="not converged after"):
+            glfm.GLFM(**{**QUICK, "n_warmup": 0, "n_draws": 4, "thin": 1}).fit(frame, until="converged")
+
+    def test_unknown_until(self, frame):
+        with pytest.raises(SchemaError, match="until is None"):
+            glfm.GLFM(**QUICK).fit(frame, until="bored")
+
+    def test_add_nothing(self, model):
+        with pytest.raises(SchemaError, match="at least 1"):
+            model.continue_fit(0)
+
+
+class TestDiagnostics:
+    def test_table(self, model):
+        found = model.diagnostics()
+        assert list(found.table) == ["mean", "sd", "rhat", "ess_bulk", "ess_tail"]
+        assert {"log-likelihood", "features", "alpha", "co-activation"} <= set(found.table.index)
+        assert {"noise variance of change", "threshold 2 of pain"} <= set(found.table.index)
+        assert found.verdict in repr(found)
+
+    def test_chains_that_differ_are_found_out(self, model):
+        # Draws of one chain, and the same with another alpha, as if they were two chains.
+        draws = model.draws_.by_chain()[0]
+        moved = [dataclasses.replace(draw, chain=1, alpha=draw.alpha + 100) for draw in draws]
+        found = diagnose(Draws([*draws, *moved]))
+        assert not found.converged
+        assert "do not agree yet on alpha" in found.verdict
+
+    def test_too_few_draws(self, model):
+        assert "Too few draws" in diagnose(model.draws_[:3]).verdict
 
 
 class TestPredictive:

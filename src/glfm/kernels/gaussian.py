@@ -130,8 +130,8 @@ def truncated_normal(rng: Rng, a: float, b: float) -> float:
 def fill_truncated(rng: Rng, lower: Floats, upper: Floats, out: Floats) -> None:
     """Draw one standard normal per element, truncated to [lower, upper]; the fast way to draw many.
 
-    The common cases are rejection from normals drawn ahead and, for narrow intervals, from uniforms; the tails are
-    left to `truncated_normal`.
+    The common cases are rejection from normals drawn ahead and, for narrow intervals, from uniforms; the
+    tails are left to `truncated_normal`.
     """
     ahead = np.empty(2 * out.size + 16)
     fill_normals(rng, ahead)

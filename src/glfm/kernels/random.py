@@ -70,8 +70,8 @@ def integer_below(rng: Rng, n: int) -> int:
 
 
 @kernel
-def _outside(rng: Rng, layer: int, x: float) -> tuple[bool, float]:
-    """Judge a point outside its layer's rectangle, about one in a hundred: in the tail, or under the curve?"""
+def _outside(rng: Rng, layer: np.int64, x: float) -> tuple[bool, float]:
+    """Judge a point outside its layer's rectangle: about one in a hundred lies there."""
     if layer == 0:
         while True:
             beyond = exponential(rng) / _TAIL
