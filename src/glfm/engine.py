@@ -6,17 +6,17 @@ import os
 import threading
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager
-
-from threadpoolctl import threadpool_limits
 
 from glfm.chain import Chain
 from glfm.errors import FitWarning, SchemaError
 from glfm.progress import Progress
+from glfm.sampler import is_compiled
 
 __all__ = ["LocalEngine"]
+
+_PATIENCE = 2.0  # seconds after which the user is told what takes so long
 
 
 class LocalEngine:
@@ -37,12 +37,16 @@ class LocalEngine:
         stop = threading.Event()
         workers = _workers(n_jobs, len(chains))
         seconds = None if time_budget is None else time_budget * workers / len(chains)
-        with _one_blas_thread(), Progress(len(chains), chains[0].schedule.n_sweeps, progress) as shown:
+        with Progress(len(chains), chains[0].schedule.n_sweeps, progress) as shown:
             with ThreadPoolExecutor(workers) as pool:
                 futures = [pool.submit(_run, chain, stop, shown, seconds) for chain in chains]
+                begin: float | None = time.monotonic()
                 try:
                     while wait(futures, timeout=0.1).not_done:
-                        pass
+                        if begin is not None and time.monotonic() - begin > _PATIENCE:
+                            begin = None
+                            if not is_compiled():
+                                shown.say("Compiling the sampler, which happens once per installation ...")
                 except KeyboardInterrupt:
                     stop.set()
                     wait(futures)
@@ -88,10 +92,3 @@ def _workers(n_jobs: int | None, n_chains: int) -> int:
     if n_jobs < 1:
         raise SchemaError(f"n_jobs is a positive number, -1 or None for all cores, not {n_jobs!r}.")
     return min(n_jobs, n_chains)
-
-
-@contextmanager
-def _one_blas_thread() -> Iterator[None]:
-    """Sums must not depend on how many threads the linear algebra library would use."""
-    with threadpool_limits(limits=1, user_api="blas"):
-        yield

@@ -43,6 +43,11 @@ class Progress:
         if self._bars is not None:
             self._bars.stop()
 
+    def say(self, text: str) -> None:
+        """Show a line above the bars."""
+        if self._bars is not None:
+            self._bars.console.print(text)
+
     def update(self, chain: int, sweep: int, n_features: int) -> None:
         """Show where a chain is."""
         if self._bars is not None:

@@ -13,7 +13,7 @@ from glfm.kernels.weights import draw_noise_and_weights, row_means, sums_of_squa
 from glfm.problem import Problem
 from glfm.state import State
 
-__all__ = ["CollapsedSampler"]
+__all__ = ["CollapsedSampler", "is_compiled"]
 
 
 class CollapsedSampler:
@@ -170,3 +170,8 @@ class CollapsedSampler:
             square, wide = (room, room), (room, S)
             self._sums = enlarged(A, square), enlarged(L, wide)
             self._solved = enlarged(Q, square), enlarged(M, wide), enlarged(G, square)
+
+
+def is_compiled() -> bool:
+    """Whether this process has the compiled sweep, fresh or from the cache."""
+    return bool(getattr(sweep_rows, "signatures", True))

@@ -60,10 +60,17 @@ class State:
         )
         state.Z[:, :bias] = 1
         state.Z[:, bias:width] = features
+        zero = np.zeros_like(state.Y)
         for d, kind in enumerate(kinds):
-            y = state.Y[:, problem.slices[d]]
-            zero = np.zeros_like(y)
-            kind.draw_pseudo(rng, problem.evidence[d], zero, state.variance[d], state.theta[d], y)
+            part = problem.slices[d]
+            kind.draw_pseudo(
+                rng,
+                problem.evidence[d],
+                zero[:, part],
+                float(state.variance[d]),
+                state.theta[d],
+                state.Y[:, part],
+            )
         return state
 
     @property

@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glfm.kernels.jit import Bits, Codes, Floats, Ints, Rng, kernel
+from glfm.kernels.linalg import cholesky, invert
 from glfm.kernels.random import integer_below, normal, uniform
 
 __all__ = ["refresh", "sum_rows", "sweep_rows"]
@@ -38,8 +39,11 @@ _MOST_NEW = 1024  # as many new features as one row is ever offered at once
 def sum_rows(Z: Bits, width: int, Y: Floats, inv_sd: Floats, A: Floats, L: Floats) -> None:
     """Compute A = Z'Z and L = Z'Y from scratch."""
     n_rows, S = Y.shape
-    A[:width, :width] = 0.0
-    L[:width] = 0.0
+    for k in range(width):
+        for i in range(width):
+            A[k, i] = 0.0
+        for s in range(S):
+            L[k, s] = 0.0
     active = np.empty(width, np.int64)
     for n in range(n_rows):
         count = 0
@@ -60,14 +64,37 @@ def refresh(
     A: Floats, L: Floats, width: int, weight_variance: float, Q: Floats, M: Floats, G: Floats
 ) -> None:
     """Compute Q, M and G from the sums."""
-    P = A[:width, :width].copy()
+    S = L.shape[1]
+    P = np.empty((width, width))
     for k in range(width):
+        for i in range(width):
+            P[k, i] = A[k, i]
         P[k, k] += 1.0 / weight_variance
-    inverse = np.linalg.inv(P)
-    means = inverse @ L[:width]
-    Q[:width, :width] = 0.5 * (inverse + inverse.T)
-    M[:width] = means
-    G[:width, :width] = means @ means.T
+    cholesky(P)
+    invert(P, Q)
+    for k in range(width):
+        for s in range(S):
+            M[k, s] = 0.0
+        for i in range(width):
+            for s in range(S):
+                M[k, s] += Q[k, i] * L[i, s]
+    for k in range(width):
+        for i in range(k + 1):
+            total = 0.0
+            for s in range(S):
+                total += M[k, s] * M[i, s]
+            G[k, i] = total
+            G[i, k] = total
+
+
+@kernel
+def _move_in(X: Floats, width: int, source: int, target: int) -> None:
+    """Let row and column `target` of a symmetric matrix be those of `source`."""
+    corner = X[source, source]
+    for i in range(width):
+        X[target, i] = X[source, i]
+        X[i, target] = X[i, source]
+    X[target, target] = corner
 
 
 @kernel
@@ -86,15 +113,15 @@ def _move_feature(
     """Let the feature at `source` stand at `target`, whose content is lost."""
     if source == target:
         return
-    Z[:, target] = Z[:, source]
+    for n in range(Z.shape[0]):
+        Z[n, target] = Z[n, source]
     counts[target] = counts[source]
-    L[target] = L[source]
-    M[target] = M[source]
-    for X in (A, Q, G):
-        corner = X[source, source]
-        X[target, :width] = X[source, :width]
-        X[:width, target] = X[:width, source]
-        X[target, target] = corner
+    for s in range(L.shape[1]):
+        L[target, s] = L[source, s]
+        M[target, s] = M[source, s]
+    _move_in(A, width, source, target)
+    _move_in(Q, width, source, target)
+    _move_in(G, width, source, target)
 
 
 @kernel
@@ -103,7 +130,8 @@ def _remove_feature(
 ) -> int:
     """Forget feature `k`, which no row has, and return the new width."""
     _move_feature(Z, counts, A, L, Q, M, G, width, width - 1, k)
-    Z[:, width - 1] = 0
+    for n in range(Z.shape[0]):
+        Z[n, width - 1] = 0
     return width - 1
 
 
@@ -124,13 +152,16 @@ def _insert_feature(
     """Make room for a feature at a random place; return the place."""
     place = bias + integer_below(rng, width - bias + 1)
     _move_feature(Z, counts, A, L, Q, M, G, width + 1, place, width)
-    Z[:, place] = 0
+    for n in range(Z.shape[0]):
+        Z[n, place] = 0
     counts[place] = 0
-    L[place] = 0.0
-    M[place] = 0.0
-    for X in (A, Q, G):
-        X[place, : width + 1] = 0.0
-        X[: width + 1, place] = 0.0
+    for s in range(L.shape[1]):
+        L[place, s] = 0.0
+        M[place, s] = 0.0
+    for i in range(width + 1):
+        A[place, i] = A[i, place] = 0.0
+        Q[place, i] = Q[i, place] = 0.0
+        G[place, i] = G[i, place] = 0.0
     Q[place, place] = weight_variance
     return place
 
@@ -177,7 +208,8 @@ def _choose_columns(holes: Codes, S: int, columns: Codes) -> tuple[bool, int]:
     Sums over the observed columns are taken directly or as the sum over all less that over the holes.
     """
     if 2 * holes.size <= S:
-        columns[: holes.size] = holes
+        for t in range(holes.size):
+            columns[t] = holes[t]
         return False, holes.size
     t = 0
     n = 0
@@ -202,8 +234,10 @@ def _gram(G: Floats, M: Floats, direct: bool, columns: Codes, i: int, k: int) ->
 @kernel
 def _residual(row: Bits, width: int, y: Floats, Q: Floats, M: Floats, r: Floats, q: Floats) -> float:
     """Compute r = y - zM and q = Qz of a row; return its leverage zQz."""
-    r[:] = y
-    q[:width] = 0.0
+    for s in range(y.size):
+        r[s] = y[s]
+    for k in range(width):
+        q[k] = 0.0
     for k in range(width):
         if row[k]:
             for s in range(y.size):
@@ -528,15 +562,17 @@ def sweep_rows(
     work = np.empty((3, capacity))
     listed = np.empty(S, np.int32)
     weight = np.empty(_MOST_NEW + 1)
-    rng_before = rng.copy()
+    rng_before = np.empty(4, np.uint64)
     for n in range(start, n_rows):
         if n % _REFRESH_EVERY == 0 and n > 0:
             refresh(A, L, width, weight_variance, Q, M, G)
         if pinned[n]:
             continue
-        rng_before[:] = rng
+        for i in range(4):
+            rng_before[i] = rng[i]
         holes = hole_columns[hole_starts[n] : hole_starts[n + 1]]
-        z[:width] = Z[n, :width]
+        for k in range(width):
+            z[k] = Z[n, k]
         for s in range(S):
             y[s] = Y[n, s] * inv_sd[s]
         d = 1.0 / (1.0 - _residual(z, width, y, Q, M, r, q))
@@ -553,14 +589,16 @@ def sweep_rows(
             rng, most, log_rate, n_observed, v_shared, squares_without, weight_variance, weight
         )
         if width - own + own_new > capacity:
-            rng[:] = rng_before
+            for i in range(4):
+                rng[i] = rng_before[i]
             return n, width, width - own + own_new
         if not changed and own_new == own:
             if holes.size == 0:
                 continue
             _step_holes(rng, z, width, holes, d, y, r, q, L, M, G, work)
         elif own_new == own:
-            y_old[:] = y
+            for s in range(S):
+                y_old[s] = y[s]
             squares_full = squares
             for t in range(holes.size):
                 squares_full += r[holes[t]] * r[holes[t]]
@@ -607,12 +645,14 @@ def sweep_rows(
                 M,
                 G,
             )
-            Z[n, :width] = z[:width]
+            for k in range(width):
+                Z[n, k] = z[k]
         else:
             if holes.size > 0:
                 squares = _project(width, M, r, False, no_holes, c)
             _add_row(-1.0, Z[n], width, counts, y, r, q, c, squares, d, A, L, Q, M, G)
-            Z[n, :width] = z[:width]
+            for k in range(width):
+                Z[n, k] = z[k]
             k = width - 1
             while own > own_new:
                 if counts[k] == 0 and k >= bias:

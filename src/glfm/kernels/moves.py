@@ -16,8 +16,10 @@ def _overlap(
     Z: Bits, width: int, Y: Floats, inv_sd: Floats, j: int, k: int, rows: Floats, sums: Floats
 ) -> None:
     """Compute, over the rows that have both j and k, how many have each feature, and the sums of y."""
-    rows[:width] = 0.0
-    sums[:] = 0.0
+    for i in range(width):
+        rows[i] = 0.0
+    for s in range(sums.size):
+        sums[s] = 0.0
     for n in range(Z.shape[0]):
         if Z[n, j] and Z[n, k]:
             for i in range(width):

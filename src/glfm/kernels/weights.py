@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glfm.kernels.jit import Bits, Floats, Rng, kernel
+from glfm.kernels.linalg import cholesky, solve_lower, solve_upper
 from glfm.kernels.random import gamma, normal
 
 __all__ = ["draw_noise_and_weights", "row_means", "sums_of_squares"]
@@ -14,7 +15,8 @@ __all__ = ["draw_noise_and_weights", "row_means", "sums_of_squares"]
 @kernel
 def sums_of_squares(Y: Floats, out: Floats) -> None:
     """Compute y'y of every pseudo-column."""
-    out[:] = 0.0
+    for s in range(out.size):
+        out[s] = 0.0
     for n in range(Y.shape[0]):
         for s in range(Y.shape[1]):
             out[s] += Y[n, s] * Y[n, s]
@@ -40,30 +42,31 @@ def draw_noise_and_weights(
     L is Z'Y with Y divided by the standard deviations in `variance`, which is updated in place; B is in the
     units of Y.
     """
-    S = variance.size
-    P = A[:width, :width].copy()
+    P = np.empty((width, width))
     for k in range(width):
+        for i in range(width):
+            P[k, i] = A[k, i]
         P[k, k] += 1.0 / weight_variance
-    root = np.linalg.cholesky(P)
-    means = np.linalg.solve(P, L[:width]) if width > 0 else L[:width].copy()
-    noise = np.empty(width)
-    for s in range(S):
-        sd = math.sqrt(variance[s])
+    cholesky(P)
+    half = np.empty(width)
+    for s in range(variance.size):
+        # With P = RR' and RR'm = l, l'm is the sum of squares of R^-1 l.
+        for k in range(width):
+            half[k] = L[k, s]
+        solve_lower(P, half)
+        scale = math.sqrt(variance[s])
         if sampled[s]:
             explained = 0.0
             for k in range(width):
-                explained += L[k, s] * means[k, s]
+                explained += half[k] * half[k]
             left = max(squares[s] - variance[s] * explained, 0.0)
             variance[s] = (rate[s] + 0.5 * left) / gamma(rng, shape[s] + 0.5 * n_rows)
-        sd_new = math.sqrt(variance[s])
-        # Back substitution: a normal with covariance P^-1.
-        for i in range(width):
-            noise[i] = normal(rng)
-        for i in range(width - 1, -1, -1):
-            for j in range(i + 1, width):
-                noise[i] -= root[j, i] * noise[j]
-            noise[i] /= root[i, i]
-            B[i, s] = sd * means[i, s] + sd_new * noise[i]
+        sd = math.sqrt(variance[s])
+        for k in range(width):
+            half[k] = scale * half[k] + sd * normal(rng)
+        solve_upper(P, half)
+        for k in range(width):
+            B[k, s] = half[k]
 
 
 @kernel

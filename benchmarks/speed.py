@@ -1,0 +1,273 @@
+"""How fast a sweep is, how its cost grows, how many effective draws it gives, and how long the start takes.
+
+    GLFM_DATA=... python benchmarks/speed.py [--quick] [--output benchmarks/results/speed.json]
+
+Everything is measured in one run, and sweeps are reported as ratios to a floor measured beside them, in the same
+process on one thread: the time of NumPy's Z.T @ Y, Z @ B and standard_normal for as many pseudo-observations as the
+sweep draws.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(_name, "1")
+
+import numpy as np
+from machine import describe
+
+from glfm.kinds import Kind
+from glfm.kinds.categorical import Categorical
+from glfm.kinds.count import Count
+from glfm.kinds.ordinal import Ordinal
+from glfm.priors import Priors
+from glfm.problem import Problem
+from glfm.sampler import CollapsedSampler
+from glfm.state import State
+
+BINARY = [Categorical(levels=(0, 1))] * 55
+MIXED: list[Kind] = [
+    *[Categorical(levels=(0, 1, 2, 3))] * 10,
+    *[Ordinal(levels=(0, 1, 2, 3, 4))] * 4,
+    *[Count(shift=1.0, scale=1.0, unit=3.0)] * 6,
+]
+
+
+def simulated(kinds: list[Kind], n_rows: int, n_features: int, seed: int = 0) -> tuple[Problem, State]:
+    """Return a table made by the model, and a chain that starts at the truth."""
+    rng = np.random.default_rng(seed)
+    Z = rng.random((n_rows, n_features)) < 0.2
+    x = np.empty((n_rows, len(kinds)))
+    for d, kind in enumerate(kinds):
+        B = rng.standard_normal((n_features + 1, kind.n_free))
+        mean = np.column_stack([np.ones(n_rows), Z]) @ B
+        x[:, d] = kind.sample(rng, mean, 1.0, kind.initial_theta())
+    problem = Problem({f"c{d}": kind for d, kind in enumerate(kinds)}, x, Priors(alpha=1.0))
+    return problem, State.start(problem, np.random.SeedSequence(seed), Z=Z)
+
+
+def best(function: Callable[[], object], repeats: int) -> float:
+    """Return the shortest of several times: what the machine needs when nobody disturbs it."""
+    times = []
+    for _ in range(repeats):
+        begin = time.perf_counter()
+        function()
+        times.append(time.perf_counter() - begin)
+    return min(times)
+
+
+def measure(kinds: list[Kind], n_rows: int, n_features: int, repeats: int) -> dict[str, float]:
+    """Return the time of a sweep, of its parts and of the floor."""
+    problem, state = simulated(kinds, n_rows, n_features)
+    sampler = CollapsedSampler(problem)
+    for _ in range(3):
+        sampler.sweep(state)
+    rng = np.random.default_rng(0)
+    n_drawn = n_rows * sum(kind.n_pseudo for kind in kinds)
+    normals = np.empty(n_drawn)
+
+    def floor() -> None:
+        Z.T @ state.Y
+        Z @ state.B
+        rng.standard_normal(out=normals)
+
+    parts = {"features": 0.0, "moves": 0.0, "weights": 0.0, "cells": 0.0}
+    steps = (sampler.draw_features, sampler.move_features, sampler.draw_weights, sampler.draw_cells)
+    sweeps, floors = [], []
+    for _ in range(repeats):  # side by side, so that both see the same machine
+        total = 0.0
+        for name, step in zip(parts, steps, strict=True):
+            begin = time.perf_counter()
+            step(state)
+            took = time.perf_counter() - begin
+            parts[name] += took / repeats
+            total += took
+        sweeps.append(total)
+        Z = np.ascontiguousarray(state.Z[:, : state.width], dtype=np.float64)
+        floors.append(best(floor, 1))
+    sweep, ground = float(np.median(sweeps)), float(np.median(floors))
+    return {
+        "rows": n_rows,
+        "features": n_features,
+        "width": state.width,
+        "sweep_ms": 1e3 * sweep,
+        "floor_ms": 1e3 * ground,
+        "ratio": sweep / ground,
+        **{f"{name}_share": part / sum(parts.values()) for name, part in parts.items()},
+    }
+
+
+def exponent(sizes: list[int], times: list[float]) -> float:
+    """Return the fitted power with which time grows."""
+    return float(np.polyfit(np.log(sizes), np.log(times), 1)[0])
+
+
+def growth(quick: bool) -> dict[str, float]:
+    """Return how the cost of a sweep grows in rows, in columns and in features."""
+    rows = [5_000, 20_000, 80_000] if quick else [5_000, 20_000, 100_000, 500_000]
+    columns = [10, 20, 40, 80]
+    features = [5, 10, 20, 40]
+    binary = Categorical(levels=(0, 1))
+    by_rows = [measure([binary] * 20, n, 10, 5)["sweep_ms"] for n in rows]
+    by_columns = [measure([binary] * d, 10_000, 10, 5)["sweep_ms"] for d in columns]
+    by_features = [measure([binary] * 55, 10_000, k, 5)["sweep_ms"] for k in features]
+    return {
+        "rows": exponent(rows, by_rows),
+        "columns": exponent(columns, by_columns),
+        "features": exponent(features, by_features),
+    }
+
+
+def small() -> float:
+    """Return the microseconds of a sweep over three rows."""
+    problem, state = simulated([Count(shift=1.0, scale=1.0, unit=3.0)] * 3, 3, 2)
+    sampler = CollapsedSampler(problem)
+    sampler.sweep(state)
+
+    def many() -> None:
+        for _ in range(1000):
+            sampler.sweep(state)
+
+    return 1e3 * best(many, 5)
+
+
+def threshold_ess() -> float:
+    """Return the effective draws of the worst threshold per 1,000 sweeps at 10,000 rows."""
+    from arviz_stats.base import array_stats
+
+    problem, state = simulated(MIXED[10:14], 10_000, 5)
+    sampler = CollapsedSampler(problem)
+    for _ in range(500):
+        sampler.sweep(state, adapt=True)
+    kept = []
+    for _ in range(1000):
+        sampler.sweep(state)
+        kept.append(np.concatenate([theta[1:] for theta in state.theta]))
+    series = np.array(kept).T[:, None, :]
+    return float(min(array_stats.ess(one, method="bulk") for one in series))
+
+
+def effective_draws(quick: bool) -> list[dict[str, object]]:
+    """Return effective draws per second of label-free quantities on real tables, default settings."""
+    import glfm
+    from glfm import datasets
+
+    if not os.environ.get("GLFM_DATA"):
+        print("effective draws: skipped, GLFM_DATA is not set")
+        return []
+    out = []
+    names = (
+        ("german_credit", "prostate") if quick else ("german_credit", "prostate", "wine_quality", "counties")
+    )
+    for name in names:
+        table = getattr(datasets, f"load_{name}")()
+        begin = time.perf_counter()
+        model = glfm.GLFM(table.schema, random_state=0, progress=False).fit(table.frame)
+        seconds = time.perf_counter() - begin
+        judged = model.diagnostics().table
+        plain = judged.loc[["log-likelihood", "features", "co-activation"]]
+        row = {
+            "table": name,
+            "sweeps_per_second": 4 * model._chains[0].schedule.n_sweeps / seconds,
+            **{f"ess_{q}": float(plain.loc[q, "ess_bulk"]) for q in plain.index},
+            **{f"ess_per_second_{q}": float(plain.loc[q, "ess_bulk"]) / seconds for q in plain.index},
+            "rhat_log_likelihood": float(plain.loc["log-likelihood", "rhat"]),
+            "rhat_worst": float(judged["rhat"].max()),
+        }
+        out.append(row)
+    return out
+
+
+def start_up() -> dict[str, float]:
+    """Return seconds of a first fit with nothing compiled, of the next process, and of the bare import."""
+    program = (
+        "import time; t = time.perf_counter(); import glfm; a = time.perf_counter() - t\n"
+        "from glfm.datasets import make_clinic\n"
+        "f = make_clinic(n_rows=60).frame\n"
+        "glfm.GLFM(n_warmup=1, n_draws=1, n_chains=1, progress=False).fit(f)\n"
+        "print(a, time.perf_counter() - t)"
+    )
+    with tempfile.TemporaryDirectory() as cache:
+        env = {**os.environ, "NUMBA_CACHE_DIR": cache}
+        runs = []
+        for _ in range(2):
+            printed = subprocess.run(
+                [sys.executable, "-c", program], env=env, capture_output=True, text=True, check=True
+            )
+            runs.append([float(part) for part in printed.stdout.split()])
+    return {"import": runs[1][0], "first_fit": runs[0][1], "next_process": runs[1][1]}
+
+
+def memory(n_rows: int) -> dict[str, float]:
+    """Return the memory that a chain of 20 mixed columns needs, measured in a process of its own."""
+    program = (
+        "import resource, numpy as np\n"
+        "from speed import MIXED, simulated\n"
+        "from glfm.sampler import CollapsedSampler\n"
+        "def peak(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20\n"
+        "p, s = simulated(MIXED, 1000, 10); CollapsedSampler(p).sweep(s); base = peak()\n"
+        f"p, s = simulated(MIXED, {n_rows}, 10); CollapsedSampler(p).sweep(s); print(base, peak())"
+    )
+    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+    printed = subprocess.run(
+        [sys.executable, "-c", program], env=env, capture_output=True, text=True, check=True
+    )
+    base, peak = (float(part) for part in printed.stdout.split())
+    return {"rows": n_rows, "peak_gib": peak, "bytes_per_cell": (peak - base) * 2**30 / (n_rows * 20)}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="smaller sizes, two tables")
+    parser.add_argument("--output", type=Path)
+    options = parser.parse_args()
+    result: dict[str, object] = {"machine": describe()}
+
+    cases = [(BINARY, 43_000, 20), (BINARY, 10_000, 10), (BINARY, 10_000, 20), (MIXED, 1_000, 10)]
+    result["sweeps"] = []
+    print(
+        f"{'rows':>8} {'features':>8} {'sweep ms':>9} {'floor ms':>9} {'ratio':>6}  features/moves/weights/cells"
+    )
+    for kinds, n_rows, n_features in cases:
+        row = measure(kinds, n_rows, n_features, 15)
+        result["sweeps"].append(row)
+        shares = "/".join(f"{row[f'{p}_share']:.0%}" for p in ("features", "moves", "weights", "cells"))
+        print(
+            f"{n_rows:8} {n_features:8} {row['sweep_ms']:9.2f} {row['floor_ms']:9.2f} {row['ratio']:6.2f}  {shares}",
+            flush=True,
+        )
+    result["small_us"] = small()
+    print(f"three rows: {result['small_us']:.0f} microseconds per sweep", flush=True)
+    result["exponents"] = growth(options.quick)
+    print("exponents: " + ", ".join(f"{k} {v:.2f}" for k, v in result["exponents"].items()), flush=True)
+    result["start"] = start_up()
+    print("seconds: " + ", ".join(f"{k} {v:.1f}" for k, v in result["start"].items()), flush=True)
+    result["memory"] = memory(100_000 if options.quick else 1_000_000)
+    print("memory: " + ", ".join(f"{k} {v:.1f}" for k, v in result["memory"].items()), flush=True)
+    result["threshold_ess"] = threshold_ess()
+    print(f"worst threshold at 10,000 rows: {result['threshold_ess']:.0f} effective of 1,000", flush=True)
+    result["effective"] = effective_draws(options.quick)
+    for row in result["effective"]:
+        print(
+            f"{row['table']:14} {row['sweeps_per_second']:7.1f} sweeps/s, effective draws per second: "
+            f"log-likelihood {row['ess_per_second_log-likelihood']:.2f}, features "
+            f"{row['ess_per_second_features']:.2f}, co-activation {row['ess_per_second_co-activation']:.2f}; "
+            f"R-hat {row['rhat_log_likelihood']:.2f}",
+            flush=True,
+        )
+    if options.output:
+        options.output.parent.mkdir(parents=True, exist_ok=True)
+        options.output.write_text(json.dumps(result, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
