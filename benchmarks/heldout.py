@@ -88,9 +88,10 @@ def score(name: str, share: float, seed: int = 0, **settings: object) -> dict[st
     table = getattr(datasets, f"load_{name}")()
     columns = [c for c in table.frame.columns if table.schema.get(c) != "ignore"]
     schema = dict(table.schema)
-    for column in columns:  # a level may be hidden everywhere, so levels are taken from the whole table
-        if schema[column] == "categorical":
-            schema[column] = glfm.Categorical(levels=tuple(sorted(table.frame[column].dropna().unique())))
+    for column in columns:  # every zero may be hidden, so that zeros occur is taken from the whole table
+        values = table.frame[column]
+        if schema[column] == "positive" and (values == 0).any():
+            schema[column] = glfm.Positive(smallest=float(values[values > 0].min()))
     mask = hide(table.frame, columns, share, seed)
     train = table.frame.mask(mask)
     begin = time.perf_counter()

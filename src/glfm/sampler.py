@@ -140,7 +140,17 @@ class CollapsedSampler:
                 mean = np.empty((problem.n_rows, kind.n_free))
                 weights = np.ascontiguousarray(state.B[:, problem.slices[d]])
                 row_means(state.Z, state.width, weights, 0, problem.n_rows, mean)
-                kind.draw_theta(state.rng, problem.evidence[d], mean, state.theta[d], state.step[d], adapt)
+                kind.draw_theta(
+                    state.rng,
+                    problem.evidence[d],
+                    mean,
+                    weights,
+                    problem.priors.weight_variance,
+                    state.theta[d],
+                    state.step[d],
+                    adapt,
+                )
+                state.B[:, problem.slices[d]] = weights
         for (start, stop), evidence in zip(problem.blocks, problem.block_evidence, strict=True):
             means = self._means[: stop - start]
             row_means(state.Z, state.width, state.B, start, stop, means)

@@ -23,6 +23,8 @@ THREE = ("low", "middle", "high")
 def plain_kind(name: str, **arguments: object) -> Kind:
     """Return a registered kind with everything given that it would otherwise learn."""
     cls = KINDS[name]
+    if issubclass(cls, Positive):  # without zeros it would be a real column in disguise
+        return cls(**{**PLAIN, "smallest": 0.5, **arguments})  # type: ignore[arg-type]
     if issubclass(cls, NumericKind):
         return cls(**{**PLAIN, **arguments})  # type: ignore[arg-type]
     if issubclass(cls, LevelledKind):

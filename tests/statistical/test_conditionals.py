@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import digamma, ndtr
 
-from glfm.kinds.ordinal import Ordinal
+from glfm.kinds.ordinal import Ordinal, _move_thresholds
 from glfm.priors import Priors
 from glfm.problem import Problem
 from glfm.sampler import CollapsedSampler
@@ -88,7 +88,7 @@ def test_thresholds(noise_variance: float | None) -> None:
     theta, step = kind.initial_theta(), np.full(3, 0.8)
     draws = np.empty((2 * N_DRAWS, 5))
     for t in range(2 * N_DRAWS):
-        kind.draw_theta(rng, evidence, mean[:, None], theta, step, False)
+        _move_thresholds(rng, evidence[0], mean, np.sqrt(noise_variance or 1.0), 1.5, theta, step, False)
         draws[t] = theta[1], theta[2], theta[1] ** 2, theta[2] ** 2, theta[1] * theta[2]
     assert theta[0] == 0.0
 
@@ -109,3 +109,33 @@ def test_thresholds(noise_variance: float | None) -> None:
     check(score_table(names, draws, moments(1.5)))
     with pytest.raises(AssertionError, match="quantities are off"):
         check(score_table(names, draws, moments(3.0)))
+
+
+def test_thresholds_with_a_weight() -> None:
+    """Thresholds and weights move together; with one feature that all rows have, a grid knows where to."""
+    kind = Ordinal(levels=(1, 2, 3), threshold_variance=1.5, noise_variance=0.6)
+    codes = np.array([0.0, 1, 1, 2, 2, 2, np.nan, 2, 1])
+    evidence = kind.evidence(codes)
+    rng = np.random.SeedSequence(2).generate_state(4, np.uint64)
+    theta, step, weights = kind.initial_theta(), np.full(2, 0.8), np.array([[0.5]])
+    draws = np.empty((2 * N_DRAWS, 4))
+    for t in range(2 * N_DRAWS):
+        mean = np.full((codes.size, 1), weights[0, 0])
+        kind.draw_theta(rng, evidence, mean, weights, 2.0, theta, step, False)
+        draws[t] = theta[1], weights[0, 0], theta[1] ** 2, weights[0, 0] ** 2
+        np.testing.assert_allclose(mean, weights[0, 0])
+
+    def moments(weight_variance: float) -> list[float]:
+        grid = np.linspace(0.0, 9.0, 901) + 0.005  # the move keeps the sign of the weight
+        high, b = np.meshgrid(grid, grid, indexing="ij")
+        edges = [np.full_like(high, -np.inf), np.zeros_like(high), high, np.full_like(high, np.inf)]
+        density = np.exp(-0.5 * high**2 / 1.5 - 0.5 * b**2 / weight_variance)
+        for code in codes[~np.isnan(codes)].astype(int):
+            density *= ndtr((edges[code + 1] - b) / 0.6**0.5) - ndtr((edges[code] - b) / 0.6**0.5)
+        density /= density.sum()
+        return [float((density * f).sum()) for f in (high, b, high**2, b**2)]
+
+    names = ["theta 2", "weight", "theta 2 squared", "weight squared"]
+    check(score_table(names, draws, moments(0.6 * 2.0)))
+    with pytest.raises(AssertionError, match="quantities are off"):
+        check(score_table(names, draws, moments(2.0)))

@@ -117,9 +117,20 @@ class Kind(ABC):
         return np.empty(0)
 
     def draw_theta(  # noqa: B027 - most kinds have no thresholds
-        self, rng: Rng, evidence: Evidence, mean: FloatArray, theta: FloatArray, step: FloatArray, adapt: bool
+        self,
+        rng: Rng,
+        evidence: Evidence,
+        mean: FloatArray,
+        weights: FloatArray,
+        weight_variance: float,
+        theta: FloatArray,
+        step: FloatArray,
+        adapt: bool,
     ) -> None:
-        """Update the thresholds in place with the pseudo-observations integrated out."""
+        """Update the thresholds with the pseudo-observations integrated out; weights may move with them.
+
+        `mean` (rows x n_free), `weights` (features x n_free), `theta` and `step` change in place.
+        """
 
     @abstractmethod
     def draw_pseudo(

@@ -61,10 +61,22 @@ class Ordinal(LevelledKind):
         ]
 
     def draw_theta(
-        self, rng: Rng, evidence: Evidence, mean: FloatArray, theta: FloatArray, step: FloatArray, adapt: bool
+        self,
+        rng: Rng,
+        evidence: Evidence,
+        mean: FloatArray,
+        weights: FloatArray,
+        weight_variance: float,
+        theta: FloatArray,
+        step: FloatArray,
+        adapt: bool,
     ) -> None:
-        sd = math.sqrt(self.noise_variance or 1.0)
-        _move_thresholds(rng, evidence[0], mean[:, 0], sd, self.threshold_variance, theta, step, adapt)
+        variance = self.noise_variance or 1.0
+        sd = math.sqrt(variance)
+        codes, m, b = evidence[0], mean[:, 0], weights[:, 0]
+        _move_thresholds(rng, codes, m, sd, self.threshold_variance, theta, step, adapt)
+        spread = variance * weight_variance
+        _stretch(rng, codes, m, sd, self.threshold_variance, spread, b, theta, step, adapt)
 
     def draw_pseudo(
         self,
@@ -153,3 +165,56 @@ def _move_thresholds(
             theta[r] = there
         if adapt:
             step[r] *= math.exp(0.1 * ((1.0 if accepted else 0.0) - 0.44))
+
+
+@kernel
+def _log_likelihood(codes: Codes, mean: FloatArray, sd: float, theta: FloatArray, scale: float) -> float:
+    """Return the log probability of all levels with means and thresholds multiplied by `scale`."""
+    total = 0.0
+    top = theta.size
+    for n in range(codes.size):
+        r = codes[n]
+        if r >= 0:
+            a = scale * (theta[r - 1] - mean[n]) / sd if r > 0 else -np.inf
+            b = scale * (theta[r] - mean[n]) / sd if r < top else np.inf
+            total += interval_log_mass(a, b)
+    return total
+
+
+@kernel
+def _stretch(
+    rng: Rng,
+    codes: Codes,
+    mean: FloatArray,
+    sd: float,
+    variance: float,
+    weight_variance: float,
+    weights: FloatArray,
+    theta: FloatArray,
+    step: FloatArray,
+    adapt: bool,
+) -> None:
+    """Metropolis step on the common scale of thresholds and weights, along which single moves crawl.
+
+    Both are multiplied by the same number, log-normal around 1; the first threshold stays at 0, and its place
+    in `step` holds the size of this move.
+    """
+    log_scale = step[0] * normal(rng)
+    scale = math.exp(log_scale)
+    squares = 0.0
+    for k in range(weights.size):
+        squares += weights[k] * weights[k] / weight_variance
+    for r in range(1, theta.size):
+        squares += theta[r] * theta[r] / variance
+    log_ratio = (weights.size + theta.size - 1) * log_scale - 0.5 * (scale * scale - 1.0) * squares
+    log_ratio += _log_likelihood(codes, mean, sd, theta, scale) - _log_likelihood(codes, mean, sd, theta, 1.0)
+    accepted = math.log(uniform(rng)) < log_ratio
+    if accepted:
+        for n in range(mean.size):
+            mean[n] *= scale
+        for k in range(weights.size):
+            weights[k] *= scale
+        for r in range(1, theta.size):
+            theta[r] *= scale
+    if adapt:
+        step[0] *= math.exp(0.1 * ((1.0 if accepted else 0.0) - 0.44))
