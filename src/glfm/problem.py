@@ -114,6 +114,11 @@ class Problem:
         return sampled[self.owner], prior[self.owner, 0], prior[self.owner, 1]
 
     @cached_property
+    def log_of(self) -> FloatArray:
+        """Logarithms of 0 (0, which is never asked for) to the number of rows."""
+        return np.asarray(np.log(np.maximum(np.arange(self.n_rows + 1.0), 1.0)))
+
+    @cached_property
     def harmonic(self) -> float:
         """The harmonic number of the rows."""
         return float((1.0 / np.arange(1, self.n_rows + 1)).sum())

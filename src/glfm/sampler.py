@@ -59,6 +59,7 @@ class CollapsedSampler:
                 state.Y,
                 *problem.holes,
                 problem.pinned_rows,
+                problem.log_of,
                 inv_sd,
                 state.alpha,
                 priors.weight_variance,

@@ -32,6 +32,7 @@ __all__ = ["refresh", "sum_rows", "sweep_rows"]
 
 _REFRESH_EVERY = 512  # rows between two recomputations of Q, M and G
 _NEGLIGIBLE = 40.0  # log weight below the largest at which a number of new features no longer matters
+_NEVER = -38.0  # log odds so low that no uniform random number is small enough for them
 _MOST_NEW = 1024  # as many new features as one row is ever offered at once
 
 
@@ -180,9 +181,12 @@ def _draw_own_features(
     """Draw how many features the row has alone, given the rest of its features."""
     best = -np.inf
     last = 0
+    log_poisson = 0.0
     for j in range(most + 1):
+        if j > 0:
+            log_poisson += log_rate - math.log(j)
         v = variance + j * weight_variance
-        prior = j * log_rate - math.lgamma(j + 1.0) - 0.5 * n_observed * math.log(v)
+        prior = log_poisson - 0.5 * n_observed * math.log(v)
         weight[j] = prior - 0.5 * squares / v
         best = max(best, weight[j])
         last = j
@@ -283,6 +287,7 @@ def _flip_shared(
     bias: int,
     counts: Ints,
     n_rows: int,
+    log_of: Floats,
     n_observed: int,
     direct: bool,
     columns: Codes,
@@ -318,9 +323,9 @@ def _flip_shared(
         sign = 1.0 - 2.0 * z[k]
         v_new = v + 2.0 * sign * g[k] + Q[k, k] + d * q[k] * q[k]
         squares_new = max(squares - 2.0 * sign * c_now[k] + gram[k], 0.0)
-        log_odds = sign * math.log(m / (n_rows - m)) - 0.5 * n_observed * math.log(v_new / v)
+        log_odds = sign * (log_of[m] - log_of[n_rows - m]) - 0.5 * n_observed * math.log(v_new / v)
         log_odds -= 0.5 * (squares_new / v_new - squares / v)
-        if log_odds > -700.0 and uniform(rng) * (1.0 + math.exp(-log_odds)) < 1.0:
+        if log_odds > _NEVER and uniform(rng) * (1.0 + math.exp(-log_odds)) < 1.0:
             on_c = -sign * d * (d * squares_with * q[k] - c[k])
             on_q = sign * d * q[k]
             for i in range(width):
@@ -535,6 +540,7 @@ def sweep_rows(
     hole_starts: Ints,
     hole_columns: Codes,
     pinned: NDArray[np.bool_],
+    log_of: Floats,
     inv_sd: Floats,
     alpha: float,
     weight_variance: float,
@@ -581,7 +587,24 @@ def sweep_rows(
         squares = _project(width, M, r, direct, columns, c)
         n_observed = S - holes.size
         changed, own, v, squares_without = _flip_shared(
-            rng, z, width, bias, counts, n_rows, n_observed, direct, columns, d, squares, q, c, Q, M, G, work
+            rng,
+            z,
+            width,
+            bias,
+            counts,
+            n_rows,
+            log_of,
+            n_observed,
+            direct,
+            columns,
+            d,
+            squares,
+            q,
+            c,
+            Q,
+            M,
+            G,
+            work,
         )
         most = min(max(max_width - (width - own), 0), _MOST_NEW)
         v_shared = max(v - own * weight_variance, 1.0)

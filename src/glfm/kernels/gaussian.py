@@ -133,7 +133,7 @@ def fill_truncated(rng: Rng, lower: Floats, upper: Floats, out: Floats) -> None:
     The common cases are rejection from normals drawn ahead and, for narrow intervals, from uniforms; the
     tails are left to `truncated_normal`.
     """
-    ahead = np.empty(2 * out.size + 16)
+    ahead = np.empty(min(out.size + 8, 256))
     fill_normals(rng, ahead)
     p = 0
     for i in range(out.size):
@@ -142,7 +142,16 @@ def fill_truncated(rng: Rng, lower: Floats, upper: Floats, out: Floats) -> None:
         if a == -np.inf or a + b < 0.0:
             a, b = -b, -a
             sign = -1.0
-        if a <= 0.0 and b - a > 2.2:
+        if b == np.inf and a < 0.7:
+            x = abs(ahead[p]) if a > 0.0 else ahead[p]
+            while x < a:
+                p += 1
+                if p == ahead.size:
+                    fill_normals(rng, ahead)
+                    p = 0
+                x = abs(ahead[p]) if a > 0.0 else ahead[p]
+            p += 1
+        elif a <= 0.0 and b - a > 2.2:
             x = ahead[p]
             while not a <= x <= b:
                 p += 1
@@ -150,15 +159,6 @@ def fill_truncated(rng: Rng, lower: Floats, upper: Floats, out: Floats) -> None:
                     fill_normals(rng, ahead)
                     p = 0
                 x = ahead[p]
-            p += 1
-        elif b == np.inf and a < 0.7:
-            x = abs(ahead[p])
-            while x < a:
-                p += 1
-                if p == ahead.size:
-                    fill_normals(rng, ahead)
-                    p = 0
-                x = abs(ahead[p])
             p += 1
         elif a < b and (b - a) * max(a, 0.5) < 1.5:
             top = max(a, 0.0) ** 2

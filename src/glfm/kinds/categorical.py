@@ -95,17 +95,16 @@ def _draw_two(rng: Rng, codes: Codes, mean: FloatArray, sd: float, y: FloatArray
     """Draw the difference of both pseudo-observations, then the first given the difference: one block."""
     root = math.sqrt(2.0) * sd
     half = math.sqrt(0.5) * sd
-    lower, upper = np.full(y.size, -np.inf), np.full(y.size, np.inf)
+    lower, upper = np.empty(y.size), np.full(y.size, np.inf)
     excess, noise = np.empty(y.size), np.empty(y.size)
-    for n in range(y.size):
-        if codes[n] == 0:
-            lower[n] = -mean[n] / root
-        elif codes[n] == 1:
-            upper[n] = -mean[n] / root
+    for n in range(y.size):  # with the sign turned, the winner's excess always has a lower end
+        sign = 1.0 - 2.0 * codes[n]
+        lower[n] = -sign * mean[n] / root if codes[n] >= 0 else -np.inf
     fill_truncated(rng, lower, upper, excess)
     fill_normals(rng, noise)
     for n in range(y.size):
-        y[n] = mean[n] + 0.5 * root * excess[n] + half * noise[n]
+        sign = 1.0 if codes[n] <= 0 else -1.0
+        y[n] = mean[n] + 0.5 * root * sign * excess[n] + half * noise[n]
 
 
 @kernel

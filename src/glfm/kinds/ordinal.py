@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from glfm.column import Column, FloatArray
-from glfm.kernels.gaussian import fill_truncated, interval_log_mass, interval_log_masses
+from glfm.kernels.gaussian import cdf, fill_truncated, interval_log_mass, interval_log_masses
 from glfm.kernels.jit import Codes, kernel
 from glfm.kernels.random import normal, uniform
 from glfm.kinds.base import Evidence, Rng
@@ -128,6 +128,24 @@ def _draw_between(
         y[n] = mean[n] + sd * drawn[n]
 
 
+# Ratios are multiplied as long as the product keeps its digits: one logarithm for many cells.
+_SMALL, _LARGE = 1e-100, 1e100
+
+
+@kernel
+def _mass_ratio(a_new: float, b_new: float, a: float, b: float) -> float:
+    """Return the ratio of the normal masses of two intervals, between 1e-150 and 1e150."""
+    if a_new + b_new > 0.0:
+        new = cdf(-a_new) - cdf(-b_new)
+    else:
+        new = cdf(b_new) - cdf(a_new)
+    old = cdf(-a) - cdf(-b) if a + b > 0.0 else cdf(b) - cdf(a)
+    if min(new, old) > 1e-9 and min(b_new - a_new, b - a) > 1e-6:
+        return new / old
+    log_ratio = interval_log_mass(a_new, b_new) - interval_log_mass(a, b)
+    return math.exp(min(max(log_ratio, -345.0), 345.0))
+
+
 @kernel
 def _move_thresholds(
     rng: Rng,
@@ -151,15 +169,22 @@ def _move_thresholds(
         log_ratio = -np.inf
         if low < there < high:
             log_ratio = 0.5 * (here * here - there * there) / variance
+            product = 1.0
             for n in range(codes.size):
+                a = b = a_new = b_new = 0.0
                 if codes[n] == r:
-                    a = (low - mean[n]) / sd if r > 0 else -np.inf
-                    new = interval_log_mass(a, (there - mean[n]) / sd)
-                    log_ratio += new - interval_log_mass(a, (here - mean[n]) / sd)
+                    a = a_new = (low - mean[n]) / sd
+                    b, b_new = (here - mean[n]) / sd, (there - mean[n]) / sd
                 elif codes[n] == r + 1:
-                    b = (high - mean[n]) / sd
-                    new = interval_log_mass((there - mean[n]) / sd, b)
-                    log_ratio += new - interval_log_mass((here - mean[n]) / sd, b)
+                    a, a_new = (here - mean[n]) / sd, (there - mean[n]) / sd
+                    b = b_new = (high - mean[n]) / sd
+                else:
+                    continue
+                product *= _mass_ratio(a_new, b_new, a, b)
+                if not _SMALL < product < _LARGE:
+                    log_ratio += math.log(product)
+                    product = 1.0
+            log_ratio += math.log(product)
         accepted = math.log(uniform(rng)) < log_ratio
         if accepted:
             theta[r] = there
@@ -168,17 +193,23 @@ def _move_thresholds(
 
 
 @kernel
-def _log_likelihood(codes: Codes, mean: FloatArray, sd: float, theta: FloatArray, scale: float) -> float:
-    """Return the log probability of all levels with means and thresholds multiplied by `scale`."""
+def _log_likelihood_ratio(
+    codes: Codes, mean: FloatArray, sd: float, theta: FloatArray, scale: float
+) -> float:
+    """Return by how much the log probability of all levels grows if means and thresholds are scaled."""
     total = 0.0
+    product = 1.0
     top = theta.size
     for n in range(codes.size):
         r = codes[n]
         if r >= 0:
-            a = scale * (theta[r - 1] - mean[n]) / sd if r > 0 else -np.inf
-            b = scale * (theta[r] - mean[n]) / sd if r < top else np.inf
-            total += interval_log_mass(a, b)
-    return total
+            a = (theta[r - 1] - mean[n]) / sd if r > 0 else -np.inf
+            b = (theta[r] - mean[n]) / sd if r < top else np.inf
+            product *= _mass_ratio(scale * a, scale * b, a, b)
+            if not _SMALL < product < _LARGE:
+                total += math.log(product)
+                product = 1.0
+    return total + math.log(product)
 
 
 @kernel
@@ -207,7 +238,7 @@ def _stretch(
     for r in range(1, theta.size):
         squares += theta[r] * theta[r] / variance
     log_ratio = (weights.size + theta.size - 1) * log_scale - 0.5 * (scale * scale - 1.0) * squares
-    log_ratio += _log_likelihood(codes, mean, sd, theta, scale) - _log_likelihood(codes, mean, sd, theta, 1.0)
+    log_ratio += _log_likelihood_ratio(codes, mean, sd, theta, scale)
     accepted = math.log(uniform(rng)) < log_ratio
     if accepted:
         for n in range(mean.size):
