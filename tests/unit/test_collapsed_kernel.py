@@ -7,8 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.special import gammaln
 
 from glfm.kernels.collapsed import refresh, sum_rows, sweep_rows
+from glfm.kernels.linalg import cholesky, invert, solve_lower, solve_upper
+from glfm.kernels.moves import recode_features
 from glfm.kernels.random import stream
 from glfm.kinds.real import Real
 from glfm.priors import Priors
@@ -57,6 +60,7 @@ class Setup:
             self.starts,
             self.columns,
             self.pinned,
+            np.log(np.maximum(np.arange(self.Z.shape[0] + 1.0), 1.0)),
             self.inv_sd,
             self.alpha,
             self.weight_variance,
@@ -400,3 +404,82 @@ def test_growing_replays_the_row_bit_for_bit(n_rows: int, alpha: float) -> None:
     np.testing.assert_array_equal(tight.Y, roomy.Y)
     np.testing.assert_array_equal(tight.B, roomy.B)
     np.testing.assert_array_equal(tight.variance, roomy.variance)
+
+
+# ---- small matrices
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 7, 40])
+def test_cholesky_inverse_and_solutions(size: int) -> None:
+    rng = np.random.default_rng(size)
+    Z = rng.random((50, size)) < 0.3
+    P = Z.T.astype(float) @ Z + np.eye(size)
+    root = P.copy()
+    cholesky(root)
+    lower = np.tril(root)
+    np.testing.assert_allclose(lower @ lower.T, P, atol=1e-11)
+    room = np.full((size + 3, size + 3), 7.0)
+    invert(root, room)
+    np.testing.assert_allclose(room[:size, :size], np.linalg.inv(P), atol=1e-12)
+    assert (room[size:] == 7.0).all()
+    b = rng.standard_normal(size)
+    x = b.copy()
+    solve_lower(root, x)
+    np.testing.assert_allclose(lower @ x, b, atol=1e-12)
+    x = b.copy()
+    solve_upper(root, x)
+    np.testing.assert_allclose(lower.T @ x, b, atol=1e-12)
+
+
+# ---- moves of whole features
+
+
+def recoded_posterior(setup: Setup, Z: np.ndarray) -> float:
+    """Return the log posterior of features given Y by direct formulas, bias in the first column."""
+    n_rows, S = setup.Y.shape
+    cov = np.eye(n_rows) + setup.weight_variance * Z @ Z.T
+    _, log_det = np.linalg.slogdet(cov)
+    fit = -0.5 * (S * log_det + np.sum(setup.standard * np.linalg.solve(cov, setup.standard)))
+    m = Z[:, setup.bias :].sum(axis=0)
+    return float(fit + np.sum(gammaln(m) + gammaln(n_rows - m + 1.0)))
+
+
+def test_recoding_visits_the_codes_with_their_posterior() -> None:
+    """Two features and a bias: "k or j but not both" has a small orbit, which can be listed."""
+    setup = random_setup(3, n_rows=8, S=1, n_features=2, bias=1)
+    table: dict[bytes, float] = {}
+    sweeps = 40_000
+    states = []
+    for _ in range(sweeps):
+        recode_features(
+            setup.rng,
+            setup.Z,
+            setup.width,
+            setup.bias,
+            setup.counts,
+            setup.Y,
+            setup.inv_sd,
+            setup.weight_variance,
+            0,
+            setup.A,
+            setup.L,
+            setup.Q,
+            setup.M,
+            setup.G,
+        )
+        key = setup.Z[:, : setup.width].tobytes()
+        table.setdefault(key, recoded_posterior(setup, setup.features))
+        states.append(key)
+    assert len(table) > 3
+    keys = list(table)
+    p = np.exp(np.array([table[key] for key in keys]) - max(table.values()))
+    p /= p.sum()
+    index = {key: i for i, key in enumerate(keys)}
+    hits = np.eye(len(keys))[[index[key] for key in states]].reshape(100, -1, len(keys)).mean(axis=1)
+    error = hits.std(axis=0, ddof=1) / 10.0
+    common = p > 0.01
+    assert np.abs((hits.mean(axis=0) - p) / error)[common].max() < 4.0
+    flat = np.full(p.size, 1.0 / p.size)  # a move that took every proposal would visit all alike
+    assert np.abs((hits.mean(axis=0) - flat) / error)[common].max() > 6.0
+    np.testing.assert_allclose(setup.A[: setup.width, : setup.width], setup.features.T @ setup.features)
+    np.testing.assert_allclose(setup.L[: setup.width], setup.features.T @ setup.standard, atol=1e-10)

@@ -103,14 +103,18 @@ def recode_features(
         log_ratio -= 0.5 * S * math.log(schur * Q[k, k])
         log_ratio += 0.5 * (squares / schur - G[k, k] / Q[k, k])
         if math.log(uniform(rng)) < log_ratio:
+            # The new sums come from the rows: differences of sums of sums would let rounding errors grow.
+            for s in range(S):
+                L[k, s] = 0.0
             for n in range(n_rows):
                 Z[n, k] ^= Z[n, j]
+                if Z[n, k]:
+                    for s in range(S):
+                        L[k, s] += Y[n, s] * inv_sd[s]
             counts[k] = m_new
             for i in range(width):
                 A[k, i] = A[i, k] = a[i]
             A[k, k] = m_new
-            for s in range(S):
-                L[k, s] += L[j, s] - 2.0 * sums[s]
             refresh(A, L, width, weight_variance, Q, M, G)
             taken += 1
     return taken
