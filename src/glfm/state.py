@@ -6,15 +6,16 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from glfm.column import FloatArray
-from glfm.kernels.random import integer_below, stream, uniform
+from glfm.kernels.random import stream, uniform
 from glfm.kinds.base import Rng
 from glfm.problem import Problem
 
 __all__ = ["State"]
 
-_START_FEATURES = 5
+_MOST_FEATURES = 12
 _START_STEP = 0.2
 
 
@@ -40,37 +41,35 @@ class State:
     def start(
         cls, problem: Problem, seed: np.random.SeedSequence, Z: NDArray[np.bool_] | None = None
     ) -> State:
-        """Return a random start, or one with the features `Z`."""
+        """Return a start near the data, at random, or one with the features `Z`."""
         rng = stream(seed)
         kinds = list(problem.kinds.values())
         priors = problem.priors
-        features = _random_features(rng, problem) if Z is None else np.asarray(Z, dtype=np.uint8)
+        variance = np.array([kind.noise_variance or 1.0 for kind in kinds])
+        theta = [kind.initial_theta() for kind in kinds]
+        Y = np.zeros((problem.n_rows, problem.n_pseudo))
+        zero = np.zeros_like(Y)
+        for d, kind in enumerate(kinds):
+            part = problem.slices[d]
+            kind.draw_pseudo(
+                rng, problem.evidence[d], zero[:, part], float(variance[d]), theta[d], Y[:, part]
+            )
+        features = _starting_features(rng, problem, Y) if Z is None else np.asarray(Z, dtype=np.uint8)
         bias = int(priors.bias)
         width = features.shape[1] + bias
         state = cls(
             rng=rng,
             Z=np.zeros((problem.n_rows, max(2 * width, 16)), dtype=np.uint8),
             width=width,
-            Y=np.zeros((problem.n_rows, problem.n_pseudo)),
+            Y=Y,
             B=np.zeros((width, problem.n_pseudo)),
-            variance=np.array([kind.noise_variance or 1.0 for kind in kinds]),
-            theta=[kind.initial_theta() for kind in kinds],
-            step=[np.full(kind.initial_theta().size, _START_STEP) for kind in kinds],
+            variance=variance,
+            theta=theta,
+            step=[np.full(values.size, _START_STEP) for values in theta],
             alpha=priors.alpha if priors.alpha is not None else priors.alpha_prior[0] / priors.alpha_prior[1],
         )
         state.Z[:, :bias] = 1
         state.Z[:, bias:width] = features
-        zero = np.zeros_like(state.Y)
-        for d, kind in enumerate(kinds):
-            part = problem.slices[d]
-            kind.draw_pseudo(
-                rng,
-                problem.evidence[d],
-                zero[:, part],
-                float(state.variance[d]),
-                state.theta[d],
-                state.Y[:, part],
-            )
         return state
 
     @property
@@ -85,16 +84,33 @@ class State:
         self.Z = room
 
 
-def _random_features(rng: Rng, problem: Problem) -> NDArray[np.uint8]:
-    """Return a few features of random shares, none of them empty."""
-    most = problem.priors.max_features
-    wanted = _START_FEATURES if most is None else min(_START_FEATURES, most)
-    free = np.flatnonzero(~problem.pinned_rows)
-    Z = np.zeros((problem.n_rows, wanted), dtype=np.uint8)
-    if free.size == 0:
-        return Z[:, :0]
+def _starting_features(rng: Rng, problem: Problem, Y: FloatArray) -> NDArray[np.uint8]:
+    """Return features to start from: principal components of Y, cut at a random level on a random side.
+
+    As many as stand out of the noise, at most `_MOST_FEATURES`. Chains start apart as the cuts are random.
+    """
+    known = Y - _column_means(problem, Y)
+    known[np.isnan(problem.x)[:, problem.owner]] = 0.0
+    with threadpool_limits(1, user_api="blas"):  # the same bits whatever the number of threads
+        variances, directions = np.linalg.eigh(known.T @ known / problem.n_rows)
+        # The largest variance that independent columns would show (Marchenko and Pastur).
+        edge = (
+            np.median(variances) * (1.0 + np.sqrt(problem.n_pseudo / problem.n_rows)) ** 2
+            if variances.size
+            else 0.0
+        )
+        most = _MOST_FEATURES if problem.priors.max_features is None else problem.priors.max_features
+        wanted = min(max(int((variances > edge).sum()), 1), most, _MOST_FEATURES, problem.n_pseudo)
+        scores = known @ directions[:, ::-1][:, :wanted]
+    Z = np.zeros(scores.shape, dtype=np.uint8)
     for k in range(wanted):
-        share = 0.1 + 0.4 * uniform(rng)
-        Z[free, k] = [uniform(rng) < share for _ in range(free.size)]
-        Z[free[integer_below(rng, free.size)], k] = 1
-    return Z
+        side = scores[:, k] if uniform(rng) < 0.5 else -scores[:, k]
+        Z[:, k] = side > np.quantile(side, 0.5 + 0.4 * uniform(rng))
+    Z[problem.pinned_rows] = 0
+    return Z[:, Z.any(axis=0)]
+
+
+def _column_means(problem: Problem, Y: FloatArray) -> FloatArray:
+    """Return the means of the pseudo-columns over their observed cells."""
+    observed = ~np.isnan(problem.x)[:, problem.owner]
+    return np.asarray(np.where(observed, Y, 0.0).sum(axis=0) / np.maximum(observed.sum(axis=0), 1))
