@@ -6,7 +6,8 @@ import numpy as np
 
 from glfm.column import FloatArray
 from glfm.errors import SamplerError
-from glfm.kernels.collapsed import refresh, sum_rows, sweep_rows
+from glfm.kernels.collapsed import sweep_rows
+from glfm.kernels.matrices import refresh, sum_rows
 from glfm.kernels.moves import recode_features
 from glfm.kernels.random import gamma
 from glfm.kernels.weights import draw_noise_and_weights, row_means, sums_of_squares

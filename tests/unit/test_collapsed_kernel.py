@@ -9,8 +9,9 @@ import pytest
 from scipy import stats
 from scipy.special import gammaln
 
-from glfm.kernels.collapsed import refresh, sum_rows, sweep_rows
+from glfm.kernels.collapsed import sweep_rows
 from glfm.kernels.linalg import cholesky, invert, solve_lower, solve_upper
+from glfm.kernels.matrices import refresh, sum_rows
 from glfm.kernels.moves import recode_features
 from glfm.kernels.random import stream
 from glfm.kinds.real import Real

@@ -1,15 +1,8 @@
 """One sweep over the features of the rows with all weights integrated out.
 
 Pseudo-observations are divided by their noise standard deviation, so that one unit-variance problem with one
-matrix P = Z'Z + I / s2_B remains. Beside Z the sweep keeps, for the `width` columns in use (the bias first):
-
-===  ===========  ==============================================================================
-A    Z'Z          exact, small whole numbers
-L    Z'Y          sums
-Q    P^-1         updated by rank one, recomputed from A now and then
-M    P^-1 Z'Y     posterior means of the weights; updated and recomputed likewise
-G    M M'         Gram matrix; with it a flip costs O(width)
-===  ===========  ==============================================================================
+matrix P = Z'Z + I / s2_B remains. Beside Z the sweep keeps the
+matrices of `kernels.matrices`.
 
 A row is never really taken out: what flips need of the matrices without row n follows from the matrices with
 it by closed formulas, and only rows whose features or holes changed touch the matrices.
@@ -25,146 +18,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glfm.kernels.jit import Bits, Codes, Floats, Ints, Rng, kernel
-from glfm.kernels.linalg import cholesky, invert
-from glfm.kernels.random import integer_below, normal, uniform
+from glfm.kernels.matrices import add_row, insert_feature, refresh, remove_feature, replace_row
+from glfm.kernels.random import normal, uniform
 
-__all__ = ["refresh", "sum_rows", "sweep_rows"]
+__all__ = ["sweep_rows"]
 
 _REFRESH_EVERY = 512  # rows between two recomputations of Q, M and G
 _NEGLIGIBLE = 40.0  # log weight below the largest at which a number of new features no longer matters
 _NEVER = -38.0  # log odds so low that no uniform random number is small enough for them
 _MOST_NEW = 1024  # as many new features as one row is ever offered at once
-
-
-@kernel
-def sum_rows(Z: Bits, width: int, Y: Floats, inv_sd: Floats, A: Floats, L: Floats) -> None:
-    """Compute A = Z'Z and L = Z'Y from scratch."""
-    n_rows, S = Y.shape
-    for k in range(width):
-        for i in range(width):
-            A[k, i] = 0.0
-        for s in range(S):
-            L[k, s] = 0.0
-    active = np.empty(width, np.int64)
-    for n in range(n_rows):
-        count = 0
-        for k in range(width):
-            if Z[n, k]:
-                active[count] = k
-                count += 1
-        for i in range(count):
-            k = active[i]
-            for s in range(S):
-                L[k, s] += Y[n, s] * inv_sd[s]
-            for j in range(count):
-                A[k, active[j]] += 1.0
-
-
-@kernel
-def refresh(
-    A: Floats, L: Floats, width: int, weight_variance: float, Q: Floats, M: Floats, G: Floats
-) -> None:
-    """Compute Q, M and G from the sums."""
-    S = L.shape[1]
-    P = np.empty((width, width))
-    for k in range(width):
-        for i in range(width):
-            P[k, i] = A[k, i]
-        P[k, k] += 1.0 / weight_variance
-    cholesky(P)
-    invert(P, Q)
-    for k in range(width):
-        for s in range(S):
-            M[k, s] = 0.0
-        for i in range(width):
-            for s in range(S):
-                M[k, s] += Q[k, i] * L[i, s]
-    for k in range(width):
-        for i in range(k + 1):
-            total = 0.0
-            for s in range(S):
-                total += M[k, s] * M[i, s]
-            G[k, i] = total
-            G[i, k] = total
-
-
-@kernel
-def _move_in(X: Floats, width: int, source: int, target: int) -> None:
-    """Let row and column `target` of a symmetric matrix be those of `source`."""
-    corner = X[source, source]
-    for i in range(width):
-        X[target, i] = X[source, i]
-        X[i, target] = X[i, source]
-    X[target, target] = corner
-
-
-@kernel
-def _move_feature(
-    Z: Bits,
-    counts: Ints,
-    A: Floats,
-    L: Floats,
-    Q: Floats,
-    M: Floats,
-    G: Floats,
-    width: int,
-    source: int,
-    target: int,
-) -> None:
-    """Let the feature at `source` stand at `target`, whose content is lost."""
-    if source == target:
-        return
-    for n in range(Z.shape[0]):
-        Z[n, target] = Z[n, source]
-    counts[target] = counts[source]
-    for s in range(L.shape[1]):
-        L[target, s] = L[source, s]
-        M[target, s] = M[source, s]
-    _move_in(A, width, source, target)
-    _move_in(Q, width, source, target)
-    _move_in(G, width, source, target)
-
-
-@kernel
-def _remove_feature(
-    Z: Bits, counts: Ints, A: Floats, L: Floats, Q: Floats, M: Floats, G: Floats, width: int, k: int
-) -> int:
-    """Forget feature `k`, which no row has, and return the new width."""
-    _move_feature(Z, counts, A, L, Q, M, G, width, width - 1, k)
-    for n in range(Z.shape[0]):
-        Z[n, width - 1] = 0
-    return width - 1
-
-
-@kernel
-def _insert_feature(
-    rng: Rng,
-    Z: Bits,
-    counts: Ints,
-    A: Floats,
-    L: Floats,
-    Q: Floats,
-    M: Floats,
-    G: Floats,
-    width: int,
-    bias: int,
-    weight_variance: float,
-) -> int:
-    """Make room for a feature at a random place; return the place."""
-    place = bias + integer_below(rng, width - bias + 1)
-    _move_feature(Z, counts, A, L, Q, M, G, width + 1, place, width)
-    for n in range(Z.shape[0]):
-        Z[n, place] = 0
-    counts[place] = 0
-    for s in range(L.shape[1]):
-        L[place, s] = 0.0
-        M[place, s] = 0.0
-    for i in range(width + 1):
-        A[place, i] = A[i, place] = 0.0
-        Q[place, i] = Q[i, place] = 0.0
-        G[place, i] = G[i, place] = 0.0
-    Q[place, place] = weight_variance
-    return place
 
 
 @kernel
@@ -383,46 +245,6 @@ def _step_holes(
 
 
 @kernel
-def _add_row(
-    sign: float,
-    row: Bits,
-    width: int,
-    counts: Ints,
-    y: Floats,
-    r: Floats,
-    q: Floats,
-    c: Floats,
-    squares: float,
-    e: float,
-    A: Floats,
-    L: Floats,
-    Q: Floats,
-    M: Floats,
-    G: Floats,
-) -> None:
-    """Put a row into all matrices (sign 1, e = 1 / (1 + leverage)) or out (sign -1, e = 1 / (1 - leverage)).
-
-    r, q, c and squares are those of the row and the matrices as they are before.
-    """
-    f = sign * e
-    ff = e * e * squares
-    for i in range(width):
-        fi = f * q[i]
-        gi = ff * q[i] + f * c[i]
-        for k in range(width):
-            G[i, k] += fi * c[k] + gi * q[k]
-            Q[i, k] -= fi * q[k]
-        for s in range(y.size):
-            M[i, s] += fi * r[s]
-        if row[i]:
-            counts[i] += int(sign)
-            for s in range(y.size):
-                L[i, s] += sign * y[s]
-            for k in range(width):
-                A[i, k] += sign * row[k]
-
-
-@kernel
 def _settle_row(
     rng: Rng,
     old: Bits,
@@ -471,62 +293,6 @@ def _settle_row(
             c[k] += M[k, s] * r[s]
             c_new[k] += (M[k, s] - d * q[k] * r[s]) * r_new[s]
     return squares_new
-
-
-@kernel
-def _replace_row(
-    old: Bits,
-    new: Bits,
-    width: int,
-    counts: Ints,
-    has_holes: bool,
-    y: Floats,
-    y_new: Floats,
-    d: float,
-    q: Floats,
-    c: Floats,
-    squares: float,
-    r: Floats,
-    e: float,
-    g: Floats,
-    c_new: Floats,
-    squares_new: float,
-    r_new: Floats,
-    A: Floats,
-    L: Floats,
-    Q: Floats,
-    M: Floats,
-    G: Floats,
-) -> None:
-    """Take the old row out of all matrices and put the new one in, in one pass."""
-    for i in range(width):
-        out, into = d * q[i], e * g[i]
-        on_q = d * squares * out - d * c[i]
-        on_g = e * squares_new * into + e * c_new[i]
-        for k in range(width):
-            G[i, k] += on_q * q[k] - out * c[k] + on_g * g[k] + into * c_new[k]
-            Q[i, k] += out * q[k] - into * g[k]
-        for s in range(y.size):
-            M[i, s] += into * r_new[s] - out * r[s]
-    for i in range(width):
-        if old[i]:
-            for k in range(width):
-                A[i, k] -= old[k]
-        if new[i]:
-            for k in range(width):
-                A[i, k] += new[k]
-        if old[i] and new[i]:
-            if has_holes:
-                for s in range(y.size):
-                    L[i, s] += y_new[s] - y[s]
-        elif old[i]:
-            counts[i] -= 1
-            for s in range(y.size):
-                L[i, s] -= y[s]
-        elif new[i]:
-            counts[i] += 1
-            for s in range(y.size):
-                L[i, s] += y_new[s]
 
 
 @kernel
@@ -644,7 +410,7 @@ def sweep_rows(
                 work[0],
                 squares_without,
             )
-            _replace_row(
+            replace_row(
                 Z[n],
                 z,
                 width,
@@ -673,17 +439,17 @@ def sweep_rows(
         else:
             if holes.size > 0:
                 squares = _project(width, M, r, False, no_holes, c)
-            _add_row(-1.0, Z[n], width, counts, y, r, q, c, squares, d, A, L, Q, M, G)
+            add_row(-1.0, Z[n], width, counts, y, r, q, c, squares, d, A, L, Q, M, G)
             for k in range(width):
                 Z[n, k] = z[k]
             k = width - 1
             while own > own_new:
                 if counts[k] == 0 and k >= bias:
-                    width = _remove_feature(Z, counts, A, L, Q, M, G, width, k)
+                    width = remove_feature(Z, counts, A, L, Q, M, G, width, k)
                     own -= 1
                 k -= 1
             while own < own_new:
-                place = _insert_feature(rng, Z, counts, A, L, Q, M, G, width, bias, weight_variance)
+                place = insert_feature(rng, Z, counts, A, L, Q, M, G, width, bias, weight_variance)
                 Z[n, place] = 1
                 width += 1
                 own += 1
@@ -694,7 +460,7 @@ def sweep_rows(
                 r[s] = math.sqrt(1.0 + h) * normal(rng)
                 y[s] += r[s]
             squares = _project(width, M, r, False, no_holes, c)
-            _add_row(1.0, Z[n], width, counts, y, r, q, c, squares, 1.0 / (1.0 + h), A, L, Q, M, G)
+            add_row(1.0, Z[n], width, counts, y, r, q, c, squares, 1.0 / (1.0 + h), A, L, Q, M, G)
         for t in range(holes.size):
             Y[n, holes[t]] = y[holes[t]] / inv_sd[holes[t]]
     return n_rows, width, width

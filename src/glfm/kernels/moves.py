@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
-from glfm.kernels.collapsed import refresh
 from glfm.kernels.jit import Bits, Floats, Ints, Rng, kernel
+from glfm.kernels.matrices import refresh
 from glfm.kernels.random import integer_below, uniform
 
 __all__ = ["recode_features"]
