@@ -296,6 +296,60 @@ def _settle_row(
 
 
 @kernel
+def _change_own(
+    rng: Rng,
+    Z: Bits,
+    n: int,
+    z: Bits,
+    width: int,
+    bias: int,
+    counts: Ints,
+    holes: Codes,
+    own: int,
+    own_new: int,
+    y: Floats,
+    r: Floats,
+    d: float,
+    q: Floats,
+    c: Floats,
+    squares: float,
+    weight_variance: float,
+    A: Floats,
+    L: Floats,
+    Q: Floats,
+    M: Floats,
+    G: Floats,
+) -> int:
+    """Take a row out, let its own features die or be born, draw its holes, put it back; return the width."""
+    no_holes = holes[:0]
+    if holes.size > 0:
+        squares = _project(width, M, r, False, no_holes, c)
+    add_row(-1.0, Z[n], width, counts, y, r, q, c, squares, d, A, L, Q, M, G)
+    for k in range(width):
+        Z[n, k] = z[k]
+    k = width - 1
+    while own > own_new:
+        if counts[k] == 0 and k >= bias:
+            width = remove_feature(Z, counts, A, L, Q, M, G, width, k)
+            own -= 1
+        k -= 1
+    while own < own_new:
+        place = insert_feature(rng, Z, counts, A, L, Q, M, G, width, bias, weight_variance)
+        Z[n, place] = 1
+        width += 1
+        own += 1
+    h = _residual(Z[n], width, y, Q, M, r, q)
+    for t in range(holes.size):
+        s = holes[t]
+        y[s] -= r[s]
+        r[s] = math.sqrt(1.0 + h) * normal(rng)
+        y[s] += r[s]
+    squares = _project(width, M, r, False, no_holes, c)
+    add_row(1.0, Z[n], width, counts, y, r, q, c, squares, 1.0 / (1.0 + h), A, L, Q, M, G)
+    return width
+
+
+@kernel
 def sweep_rows(
     rng: Rng,
     Z: Bits,
@@ -326,7 +380,6 @@ def sweep_rows(
     n_rows, S = Y.shape
     capacity = Z.shape[1]
     log_rate = math.log(alpha / n_rows)
-    no_holes = hole_columns[:0]
     z = np.zeros(capacity, np.uint8)
     y, r = np.empty(S), np.empty(S)
     y_old, r_new = np.empty(S), np.empty(S)
@@ -437,30 +490,30 @@ def sweep_rows(
             for k in range(width):
                 Z[n, k] = z[k]
         else:
-            if holes.size > 0:
-                squares = _project(width, M, r, False, no_holes, c)
-            add_row(-1.0, Z[n], width, counts, y, r, q, c, squares, d, A, L, Q, M, G)
-            for k in range(width):
-                Z[n, k] = z[k]
-            k = width - 1
-            while own > own_new:
-                if counts[k] == 0 and k >= bias:
-                    width = remove_feature(Z, counts, A, L, Q, M, G, width, k)
-                    own -= 1
-                k -= 1
-            while own < own_new:
-                place = insert_feature(rng, Z, counts, A, L, Q, M, G, width, bias, weight_variance)
-                Z[n, place] = 1
-                width += 1
-                own += 1
-            h = _residual(Z[n], width, y, Q, M, r, q)
-            for t in range(holes.size):
-                s = holes[t]
-                y[s] -= r[s]
-                r[s] = math.sqrt(1.0 + h) * normal(rng)
-                y[s] += r[s]
-            squares = _project(width, M, r, False, no_holes, c)
-            add_row(1.0, Z[n], width, counts, y, r, q, c, squares, 1.0 / (1.0 + h), A, L, Q, M, G)
+            width = _change_own(
+                rng,
+                Z,
+                n,
+                z,
+                width,
+                bias,
+                counts,
+                holes,
+                own,
+                own_new,
+                y,
+                r,
+                d,
+                q,
+                c,
+                squares,
+                weight_variance,
+                A,
+                L,
+                Q,
+                M,
+                G,
+            )
         for t in range(holes.size):
             Y[n, holes[t]] = y[holes[t]] / inv_sd[holes[t]]
     return n_rows, width, width
