@@ -8,7 +8,7 @@ export OMP_NUM_THREADS = 1
 export OPENBLAS_NUM_THREADS = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lint format types unit test test-slow demo bench bench-heldout clean
+.PHONY: help setup lint format types unit test test-slow demo bench bench-heldout docs clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -55,6 +55,9 @@ bench: $(FRESH) ## speed: ratio to the floor, growth, start, memory, effective d
 
 bench-heldout: $(FRESH) ## held-out log-likelihood on four real tables (half an hour; needs GLFM_DATA)
 	$(BIN)/python benchmarks/heldout.py --output benchmarks/results/heldout.json
+
+docs: $(STAMP) ## write the benchmark tables into docs/
+	$(BIN)/python docs/make_tables.py
 
 clean: ## remove the environment and every cache
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache build dist

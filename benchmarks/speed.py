@@ -144,14 +144,14 @@ def threshold_ess() -> float:
     """Return the effective draws of the worst threshold per 1,000 sweeps at 10,000 rows."""
     from arviz_stats.base import array_stats
 
-    problem, state = simulated(MIXED[10:14], 10_000, 5)
+    problem, state = simulated(MIXED, 10_000, 10)
     sampler = CollapsedSampler(problem)
     for _ in range(500):
         sampler.sweep(state, adapt=True)
     kept = []
     for _ in range(1000):
         sampler.sweep(state)
-        kept.append(np.concatenate([theta[1:] for theta in state.theta]))
+        kept.append(np.concatenate([theta[1:] for theta in state.theta if theta.size]))
     series = np.array(kept).T[:, None, :]
     return float(min(array_stats.ess(one, method="bulk") for one in series))
 
@@ -185,6 +185,24 @@ def effective_draws(quick: bool) -> list[dict[str, object]]:
         }
         out.append(row)
     return out
+
+
+def wide(n_rows: int = 5_000) -> dict[str, float]:
+    """Return the minutes of a fit with default settings, three times the mixed columns."""
+    import glfm
+
+    kinds = MIXED * 3
+    problem, _ = simulated(kinds, n_rows, 10)
+    schema = {name: kind if kind.name != "count" else "count" for name, kind in problem.kinds.items()}
+    begin = time.perf_counter()
+    glfm.GLFM(schema, random_state=0, progress=False).fit(_frame(problem))
+    return {"rows": n_rows, "columns": len(kinds), "minutes": (time.perf_counter() - begin) / 60}
+
+
+def _frame(problem: Problem) -> object:
+    import pandas as pd
+
+    return pd.DataFrame(problem.x, columns=list(problem.names))
 
 
 def start_up() -> dict[str, float]:
@@ -255,6 +273,8 @@ def main() -> None:
     print("memory: " + ", ".join(f"{k} {v:.1f}" for k, v in result["memory"].items()), flush=True)
     result["threshold_ess"] = threshold_ess()
     print(f"worst threshold at 10,000 rows: {result['threshold_ess']:.0f} effective of 1,000", flush=True)
+    result["wide"] = wide(1_000 if options.quick else 5_000)
+    print("default fit: " + ", ".join(f"{k} {v:.1f}" for k, v in result["wide"].items()), flush=True)
     result["effective"] = effective_draws(options.quick)
     for row in result["effective"]:
         print(

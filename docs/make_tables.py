@@ -1,0 +1,90 @@
+"""Write the tables of docs/heldout.md and docs/performance.md from the last benchmark results."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+HERE = Path(__file__).parent
+RESULTS = HERE.parent / "benchmarks" / "results"
+
+
+def heldout() -> str:
+    rows = sorted(
+        json.loads((RESULTS / "heldout.json").read_text()), key=lambda r: (r["table"], r["missing"])
+    )
+    lines = [
+        "| table | hidden | glfm | independent columns | features | R-hat of the log-likelihood |",
+        "|---|---:|---:|---:|---:|---:|",
+    ]
+    lines += [
+        f"| {r['table']} | {r['missing']:.0%} | {r['glfm']:.3f} | {r['independent']:.3f} | {r['features']:.0f} "
+        f"| {r['rhat']:.2f} |"
+        for r in rows
+    ]
+    return "\n".join(lines)
+
+
+def machine(found: dict[str, object]) -> str:
+    return (
+        f"{found['processor']}, {found['cores']} cores, {found['memory_gib']} GiB; Python {found['python']}, "
+        f"NumPy {found['numpy']}, Numba {found['numba']}"
+    )
+
+
+def performance() -> str:
+    found = json.loads((RESULTS / "speed.json").read_text())
+    lines = [
+        f"Machine: {machine(found['machine'])}.",
+        "",
+        "| rows | columns | features | sweep / floor | bound | features, moves, weights, cells |",
+        "|---:|---|---:|---:|---:|---|",
+    ]
+    kinds = ["55 with two levels"] * 3 + ["20 mixed"]
+    for r, columns, bound in zip(found["sweeps"], kinds, (2.5, 2.5, 2.5, 4.0), strict=True):
+        parts = ", ".join(f"{r[f'{part}_share']:.0%}" for part in ("features", "moves", "weights", "cells"))
+        lines.append(
+            f"| {r['rows']:,} | {columns} | {r['features']} | {r['ratio']:.2f} | {bound} | {parts} |"
+        )
+    grow, start, memory = found["exponents"], found["start"], found["memory"]
+    lines += [
+        "",
+        f"- A sweep over three rows takes {found['small_us']:.0f} µs.",
+        f"- Cost grows like rows^{grow['rows']:.2f}, columns^{grow['columns']:.2f}, features^{grow['features']:.2f}.",
+        f"- `import glfm` takes {start['import']:.2f} s; a first fit with nothing compiled {start['first_fit']:.0f} s, "
+        f"the first fit of the next process {start['next_process']:.1f} s.",
+        f"- A chain over {memory['rows']:,} rows of 20 mixed columns peaks at {memory['peak_gib']:.1f} GiB, "
+        f"{memory['bytes_per_cell']:.0f} bytes per cell.",
+        f"- 10,000 rows, 20 mixed columns: the worst threshold has {found['threshold_ess']:.0f} effective draws per "
+        "1,000 sweeps.",
+        f"- {found['wide']['rows']:,} rows of {found['wide']['columns']} mixed columns, default settings: "
+        f"{found['wide']['minutes']:.1f} minutes.",
+        "",
+        "| table | sweeps per second | effective draws per second: log-likelihood | features | co-activation | R-hat |",
+        "|---|---:|---:|---:|---:|---:|",
+    ]
+    lines += [
+        f"| {r['table']} | {r['sweeps_per_second']:.1f} | {r['ess_per_second_log-likelihood']:.2f} "
+        f"| {r['ess_per_second_features']:.2f} | {r['ess_per_second_co-activation']:.2f} "
+        f"| {r['rhat_log_likelihood']:.2f} |"
+        for r in found["effective"]
+    ]
+    return "\n".join(lines)
+
+
+def main() -> None:
+    for page, table in (("heldout.md", heldout), ("performance.md", performance)):
+        path = HERE / page
+        text = path.read_text()
+        filled = re.sub(
+            r"(<!-- results -->\n).*?(<!-- end -->)",
+            lambda found: found.group(1) + table() + "\n" + found.group(2),
+            text,
+            flags=re.S,
+        )
+        path.write_text(filled)
+
+
+if __name__ == "__main__":
+    main()
