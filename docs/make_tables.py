@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -76,14 +75,9 @@ def performance() -> str:
 def main() -> None:
     for page, table in (("heldout.md", heldout), ("performance.md", performance)):
         path = HERE / page
-        text = path.read_text()
-        filled = re.sub(
-            r"(<!-- results -->\n).*?(<!-- end -->)",
-            lambda found: found.group(1) + table() + "\n" + found.group(2),
-            text,
-            flags=re.S,
-        )
-        path.write_text(filled)
+        before, rest = path.read_text().split("<!-- results -->")
+        after = rest.split("<!-- end -->")[1]
+        path.write_text(f"{before}<!-- results -->\n{table()}\n<!-- end -->{after}")
 
 
 if __name__ == "__main__":
