@@ -26,7 +26,8 @@ def test_noise_variance_and_weights() -> None:
     b1, b2, s2_B = 3.0, 1.5, 0.8
     kind = plain_kind("real", aux_variance=0.0, noise_prior=(b1, b2))
     problem = Problem({"a": kind, "b": kind}, x, Priors(alpha=1.0, weight_variance=s2_B, max_features=3))
-    state = State.start(problem, np.random.SeedSequence(1))
+    start = rng.random((8, 3)) < 0.6
+    state = State.start(problem, np.random.SeedSequence(1), start)
     sampler = CollapsedSampler(problem)
     sampler.draw_features(state)
     Z = state.Z[:, : state.width].astype(np.float64)

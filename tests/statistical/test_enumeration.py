@@ -26,7 +26,7 @@ REFERENCE = TABLES["real, noise fixed"]
 def test_chain_has_the_enumerated_posterior(table: str) -> None:
     problem = TABLES[table]
     posterior = enumerate_posterior(problem, accuracy=ACCURACY)
-    check(posterior.scores(visit(problem, posterior, N_SWEEPS, seed=1)))
+    check(posterior.scores(visit(problem, posterior, N_SWEEPS, seed=3)))
 
 
 @pytest.mark.parametrize("kind", sorted(KINDS))

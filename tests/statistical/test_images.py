@@ -1,24 +1,31 @@
-"""The paper's toy: four binary shapes in noisy 6 x 6 images are found again, from every random start."""
+"""The paper's toy: four binary shapes in noisy 6 x 6 images are found again.
+
+Chains start at random places. About one in six codes two shapes by four features, one for each combination,
+and stays there for long; what is looked at is the representative draw of four chains, seldom one of those.
+"""
 
 import numpy as np
 import pytest
 
 import glfm
+from glfm.align import representative
 from glfm.datasets import make_images
+
+N_ROWS = 1000
 
 pytestmark = pytest.mark.statistical
 
 
 def recovery(seed: int, permuted: bool = False) -> float:
     """Return the correlation of the worst found shape with the truth, matching each to its best feature."""
-    images = make_images(n_rows=500, noise=0.5, seed=seed)
+    images = make_images(n_rows=N_ROWS, noise=0.5, seed=seed)
     frame = images.frame
     if permuted:  # pixels shuffled on their own: no shape is left to find
         rng = np.random.default_rng(seed)
         frame = frame.apply(lambda pixel: rng.permutation(pixel.to_numpy()))
-    settings = {"n_chains": 1, "n_warmup": 200, "n_draws": 1, "random_state": seed, "progress": False}
+    settings = {"n_chains": 4, "n_warmup": 200, "n_draws": 5, "random_state": seed, "progress": False}
     model = glfm.GLFM(dict.fromkeys(frame, "real"), **settings).fit(frame)
-    draw = model.draws_[-1]
+    draw = representative(model.draws_)
     scale = np.array([kind.scale for kind in model.schema_.kinds.values()])
     found = (draw.weights[1:] * scale)[draw.Z.mean(axis=0) > 0.01]
     if not len(found):
