@@ -143,9 +143,9 @@ def main() -> None:
                 f"{row['features']:9.1f} {row['rhat']:6.2f}",
                 flush=True,
             )
-    if options.output:
-        options.output.parent.mkdir(parents=True, exist_ok=True)
-        options.output.write_text(json.dumps(rows, indent=1))
+            if options.output:  # after every fit, so that a stopped run has its results
+                options.output.parent.mkdir(parents=True, exist_ok=True)
+                options.output.write_text(json.dumps(rows, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -248,7 +248,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="smaller sizes, two tables")
     parser.add_argument("--output", type=Path)
     options = parser.parse_args()
-    result: dict[str, object] = {"machine": describe()}
+    result: dict[str, object] = {"machine": describe(), "quick": options.quick}
 
     cases = [(BINARY, 43_000, 20), (BINARY, 10_000, 10), (BINARY, 10_000, 20), (MIXED, 1_000, 10)]
     result["sweeps"] = []

@@ -35,7 +35,8 @@ def machine(found: dict[str, object]) -> str:
 def performance() -> str:
     found = json.loads((RESULTS / "speed.json").read_text())
     lines = [
-        f"Machine: {machine(found['machine'])}.",
+        f"Machine: {machine(found['machine'])}."
+        + (" A quick run: growth in rows from 5,000 to 80,000 only." if found["quick"] else ""),
         "",
         "| rows | columns | features | sweep / floor | bound | features, moves, weights, cells |",
         "|---:|---|---:|---:|---:|---|",
