@@ -90,7 +90,8 @@ def score(name: str, share: float, seed: int = 0, **settings: object) -> dict[st
     schema = dict(table.schema)
     for column in columns:  # every zero may be hidden, so that zeros occur is taken from the whole table
         values = table.frame[column]
-        if schema[column] == "positive" and (values == 0).any():
+        kind = schema[column]
+        if getattr(kind, "name", kind) == "positive" and (values == 0).any():
             schema[column] = glfm.Positive(smallest=float(values[values > 0].min()))
     mask = hide(table.frame, columns, share, seed)
     train = table.frame.mask(mask)

@@ -119,13 +119,16 @@ class NumberCells(Cells[NumericKind]):
         lower, upper = self.kind.bounds(x)
         score = np.full(x.size, np.nan)
         point = np.flatnonzero(lower == upper)
+        point = point[np.isfinite(lower[point])]
         score[point] = mixture_log_density(lower[point], means[point], sds, self._log_support[point])
         score[point] += self.kind.link.log_slope(x[point])
+        lower, upper = np.clip(lower, *self.kind.support), np.clip(upper, *self.kind.support)
         inside = np.flatnonzero(lower < upper)
         score[inside] = mixture_log_mass(
             lower[inside], upper[inside], means[inside], sds, self._log_support[inside]
         )
-        return score
+        # What no point of the pseudo-scale gives has no density.
+        return np.where(np.isnan(score) & ~np.isnan(x), -np.inf, score)
 
     def mean(self) -> FloatArray:
         """Return the mean."""
@@ -151,7 +154,9 @@ class NumberCells(Cells[NumericKind]):
             low, high = (self.kind.atom[1], high) if np.isinf(self.kind.atom[0]) else (low, self.kind.atom[0])
         a = np.clip((means - 3 * sds).min(axis=1), low, high)
         b = np.clip((means + 3 * sds).max(axis=1), low, high)
-        grid = np.linspace(a, b, _GRID)
+        # Besides an even grid, the means of some draws: a narrow peak may stand between grid points.
+        some = np.linspace(0, sds.size - 1, min(sds.size, _GRID)).astype(np.intp)
+        grid = np.vstack([np.linspace(a, b, _GRID), np.clip(means[:, some].T, low, high)])
         scores = np.stack([self._score(w) for w in grid])
         best = grid[scores.argmax(axis=0), np.arange(self.n_rows)]
         value = self._climb(best, (b - a) / (_GRID - 1), low, high)

@@ -39,9 +39,12 @@ class Chain:
         self.state = State.start(problem, seed)
         self.draws: list[Draw] = []
         self._sampler = CollapsedSampler(problem)
+        self._holds_warmup = False
 
     def __iter__(self) -> Iterator[State]:
         """Run to the end of the schedule, giving the state after every sweep."""
+        if self._holds_warmup:
+            self.draws, self._holds_warmup = [], False
         while self.state.sweep < self.schedule.n_sweeps:
             self._sampler.sweep(self.state, adapt=self.state.sweep < self.schedule.n_warmup)
             if self.schedule.keeps(self.state.sweep):
@@ -54,6 +57,7 @@ class Chain:
         if forget:
             self.draws = []
 
-    def keep(self) -> None:
-        """Keep the present state as a draw."""
+    def keep(self, in_warmup: bool = False) -> None:
+        """Keep the present state as a draw; one from warm-up goes when the chain goes on."""
+        self._holds_warmup = in_warmup
         self.draws.append(Draw.of(self.problem, self.state, self.index, len(self.draws)))

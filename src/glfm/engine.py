@@ -14,7 +14,7 @@ from glfm.errors import FitWarning, SchemaError
 from glfm.progress import Progress
 from glfm.sampler import is_compiled
 
-__all__ = ["LocalEngine"]
+__all__ = ["LocalEngine", "check_workers"]
 
 _PATIENCE = 2.0  # seconds after which the user is told what takes so long
 
@@ -60,7 +60,7 @@ def _finish_early(chains: Sequence[Chain], how: str) -> None:
     done = ", ".join(str(chain.state.sweep) for chain in chains)
     for chain in chains:
         if not chain.draws and chain.state.sweep:
-            chain.keep()
+            chain.keep(in_warmup=True)
     if not any(chain.draws for chain in chains):
         raise KeyboardInterrupt
     warnings.warn(
@@ -85,10 +85,13 @@ def _run(chain: Chain, stop: threading.Event, shown: Progress, seconds: float | 
     return chain.state.sweep >= chain.schedule.n_sweeps
 
 
-def _workers(n_jobs: int | None, n_chains: int) -> int:
-    cores = os.cpu_count() or 1
-    if n_jobs is None or n_jobs == -1:
-        return max(1, min(cores, n_chains))
-    if n_jobs < 1:
+def check_workers(n_jobs: int | None) -> None:
+    """Refuse a number of threads that makes no sense."""
+    if n_jobs is not None and n_jobs != -1 and n_jobs < 1:
         raise SchemaError(f"n_jobs is a positive number, -1 or None for all cores, not {n_jobs!r}.")
+
+
+def _workers(n_jobs: int | None, n_chains: int) -> int:
+    if n_jobs is None or n_jobs == -1:
+        return max(1, min(os.cpu_count() or 1, n_chains))
     return min(n_jobs, n_chains)

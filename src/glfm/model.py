@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 import time
 import warnings
 from collections.abc import Mapping
@@ -14,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from glfm.chain import Chain
 from glfm.draws import Draws
-from glfm.engine import LocalEngine
+from glfm.engine import LocalEngine, check_workers
 from glfm.errors import DataError, FitWarning, SchemaError
 from glfm.predictive import How, Predictive
 from glfm.priors import Priors, Schedule
@@ -132,6 +133,7 @@ class GLFM(BaseEstimator):  # type: ignore[misc]
             The model itself.
         """
         priors, schedule = self._settings()
+        _check_budget(time_budget)
         if until not in (None, "converged"):
             raise SchemaError(f'until is None or "converged", not {until!r}.')
         frame = Frame.read(X)
@@ -151,6 +153,8 @@ class GLFM(BaseEstimator):  # type: ignore[misc]
     def continue_fit(self, n_draws: int, *, time_budget: float | None = None) -> Self:
         """Add `n_draws` draws to every chain: the same, bit for bit, as if the first fit had been longer."""
         check_is_fitted(self, "draws_")
+        _check_budget(time_budget)
+        check_workers(self.n_jobs)
         schedule = self._chains[0].schedule
         longer = Schedule(schedule.n_warmup, schedule.n_draws + _at_least_one(n_draws), schedule.thin)
         for chain in self._chains:
@@ -160,16 +164,18 @@ class GLFM(BaseEstimator):  # type: ignore[misc]
 
     def _run(self, time_budget: float | None, until_converged: bool = False) -> None:
         """Run the chains, and again for longer while they should converge and have not."""
-        if time_budget is not None and not time_budget > 0:
-            raise SchemaError(f"time_budget is a positive number of seconds, not {time_budget!r}.")
         begin = time.monotonic()
         for more in range(_MOST_ROUNDS if until_converged else 1):
+            kept = [chain.draws for chain in self._chains]
             if more:
                 for chain in self._chains:
                     was = chain.schedule
                     chain.extend(Schedule(was.n_sweeps, was.n_draws, 2 * was.thin), forget=True)
             left = None if time_budget is None else max(time_budget - (time.monotonic() - begin), 1e-3)
             finished = LocalEngine().run(self._chains, self.n_jobs, self.progress, left)
+            if more and not finished:  # a whole round of old draws is worth more than a piece of a new one
+                for chain, draws in zip(self._chains, kept, strict=True):
+                    chain.draws = draws
             self.draws_ = Draws([draw for chain in self._chains for draw in chain.draws])
             if not finished or not until_converged or self.diagnostics().converged:
                 return
@@ -220,8 +226,8 @@ class GLFM(BaseEstimator):  # type: ignore[misc]
     def _settings(self) -> tuple[Priors, Schedule]:
         if not isinstance(self.n_chains, int) or self.n_chains < 1:
             raise SchemaError(f"n_chains must be at least 1, not {self.n_chains!r}.")
-        fixed = self.alpha if isinstance(self.alpha, int | float) else None
-        prior = self.alpha if isinstance(self.alpha, tuple) else (1.0, 1.0)
+        check_workers(self.n_jobs)
+        fixed, prior = _alpha(self.alpha)
         priors = Priors(fixed, prior, self.weight_variance, self.bias, self.max_features)
         return priors, Schedule(self.n_warmup, self.n_draws, self.thin)
 
@@ -233,6 +239,26 @@ class GLFM(BaseEstimator):  # type: ignore[misc]
                 FitWarning,
                 stacklevel=3,
             )
+
+
+def _alpha(alpha: object) -> tuple[float | None, tuple[float, float]]:
+    """Return the fixed value, if any, and the gamma prior."""
+    if alpha is None:
+        return None, (1.0, 1.0)
+    if isinstance(alpha, numbers.Real):
+        return float(alpha), (1.0, 1.0)
+    if (
+        isinstance(alpha, tuple | list)
+        and len(alpha) == 2
+        and all(isinstance(a, numbers.Real) for a in alpha)
+    ):
+        return None, (float(alpha[0]), float(alpha[1]))
+    raise SchemaError(f"alpha is a positive number, a pair of them (shape, rate) or None, not {alpha!r}.")
+
+
+def _check_budget(time_budget: float | None) -> None:
+    if time_budget is not None and not time_budget > 0:
+        raise SchemaError(f"time_budget is a positive number of seconds, not {time_budget!r}.")
 
 
 def _at_least_one(n_draws: int) -> int:

@@ -163,10 +163,17 @@ class Predictive:
                 f"The values have {given.n_rows} rows but the table has {self._problem.n_rows}: "
                 "give one row of values for each of its rows."
             )
+        unknown = [name for name in given.names if name not in self._frame.names]
+        if unknown:
+            raise DataError(
+                f"The values have a column {unknown[0]!r} that the table has not: use the table's names."
+            )
+        if not self._frame.has_rows_of(given):
+            raise DataError("The values have other row labels than the table: put them into its order.")
         out = {}
         for name, kind in self._problem.kinds.items():
             if name in given.names and getattr(kind, which):
-                x = kind.encode(given.column(name))
+                x = kind.encode_value(given.column(name))
                 rows = np.flatnonzero(~np.isnan(x))
                 score = np.full(x.size, np.nan)
                 for start in range(0, rows.size, _ROWS_AT_ONCE):

@@ -1,5 +1,6 @@
 """Hyper-parameters and the schedule of a fit, checked once and frozen."""
 
+import math
 from dataclasses import dataclass
 
 from glfm.errors import SchemaError
@@ -32,13 +33,13 @@ class Priors:
     max_features: int | None = None
 
     def __post_init__(self) -> None:
-        if self.alpha is not None and not self.alpha > 0:
+        if self.alpha is not None and not 0 < self.alpha < math.inf:
             raise SchemaError(f"alpha must be positive, not {self.alpha!r}.")
-        if len(self.alpha_prior) != 2 or not all(value > 0 for value in self.alpha_prior):
+        if len(self.alpha_prior) != 2 or not all(0 < value < math.inf for value in self.alpha_prior):
             raise SchemaError(
                 f"alpha is a positive number or a pair of them (shape, rate), not {self.alpha_prior!r}."
             )
-        if not self.weight_variance > 0:
+        if not 0 < self.weight_variance < math.inf:
             raise SchemaError(f"weight_variance must be positive, not {self.weight_variance!r}.")
         if self.max_features is not None and self.max_features < 0:
             raise SchemaError(f"max_features must not be negative, not {self.max_features!r}.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
@@ -16,12 +17,16 @@ import numpy as np
 from glfm.column import Column
 from glfm.errors import FitWarning, SchemaError
 from glfm.kinds import KINDS, Kind, find_kind
+from glfm.kinds.levelled import LevelledKind
 from glfm.table import Frame
 
 __all__ = ["Schema"]
 
 _FORMAT, _VERSION = "glfm-schema", 1
 _FEW = 20  # up to so many values nothing looks like an id
+_ID_NAME = re.compile(
+    r"(^|[^a-zA-Z])(id|key|code|uuid|no|nr|number|index)$|[a-z]Id$|ID$|patno$", re.IGNORECASE
+)
 _HEAD = ("column", "kind", "details", "reason")
 
 
@@ -75,9 +80,9 @@ class Schema(Mapping[str, Kind | None]):
                 kind, reasons[name] = _choose(column)
                 if kind is None:
                     ignored.append(name)
-                elif not column.observed.size:
-                    empty.append(name)
-            kinds[name] = None if kind is None else kind.learn(column)
+            if kind is not None and not column.observed.size:
+                empty.append(name)
+            kinds[name] = None if kind is None else _learn(kind, column)
         if all(kind is None for kind in kinds.values()):
             raise SchemaError(
                 f"Every column is ignored ({_listing(kinds)}): give the kind of at least one in the schema."
@@ -203,12 +208,23 @@ def _find(name: str, kind: object) -> Kind | None:
         raise SchemaError(f"Column {name!r}: {_tail(error)}") from error
 
 
+def _learn(kind: Kind, column: Column) -> Kind:
+    """Fill in what a kind leaves open; refuse a column whose levels nobody knows."""
+    learnt = kind.learn(column)
+    if isinstance(learnt, LevelledKind) and not learnt.levels:
+        raise SchemaError(
+            f"Column {column.name!r} has no observed cell, so its levels are unknown: give them, as in "
+            f'glfm.{type(learnt).__name__}(levels=["no", "yes"]), or set it to "ignore".'
+        )
+    return learnt
+
+
 def _choose(column: Column) -> tuple[Kind | None, str]:
     """Return the kind of a column that nobody has named, and the reason."""
     reason = _why_ignored(column)
     if reason is not None:
         return None, reason
-    if not column.observed.size and column.declared_levels is None and column.type != "bool":
+    if not column.observed.size and not column.declared_levels and column.type != "bool":
         return find_kind("real"), "no observed cell"
     for cls in sorted(KINDS.values(), key=lambda cls: cls.priority):
         reason = cls.claim(column)
@@ -223,10 +239,15 @@ def _why_ignored(column: Column) -> str | None:
     n_distinct, n_observed = len(column.distinct), column.observed.size
     if n_distinct <= _FEW:
         return None
-    if column.type == "string" and 4 * n_distinct > n_observed:
+    if column.type in ("string", "category") and 4 * n_distinct > n_observed:
         return f"looks like an id or free text: {n_distinct} values in {n_observed} cells"
-    if column.is_whole and n_distinct == n_observed and np.all(np.diff(column.distinct) == 1):
-        return "looks like a row number: every value once, in steps of 1"
+    if column.is_whole and n_distinct == n_observed:
+        if np.all(np.diff(column.distinct) == 1):
+            return "looks like a row number: every value once, in steps of 1"
+        if np.all(np.diff(column.observed) > 0):
+            return "looks like a row number: whole numbers that grow from row to row"
+        if _ID_NAME.search(column.name):
+            return "looks like an id: every value once, and the name says so"
     return None
 
 

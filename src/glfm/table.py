@@ -151,6 +151,10 @@ class Frame(ABC):
         }
         return self._assemble(filled, list(filled))
 
+    def has_rows_of(self, other: Frame) -> bool:
+        """Whether another table has the same rows in the same order, as far as row labels tell."""
+        return self.n_rows == other.n_rows
+
     def _position(self, name: str) -> int:
         try:
             return self.names.index(name)
@@ -184,7 +188,13 @@ class _PandasFrame(Frame):
 
     def __init__(self, data: pd.DataFrame) -> None:
         super().__init__(data.columns, len(data))
-        self._data = data
+        # What the caller does to the frame later must not reach us; from pandas 3 on, shallow is enough.
+        self._data = data.copy(deep=int(pd.__version__.split(".")[0]) < 3)
+
+    def has_rows_of(self, other: Frame) -> bool:
+        if not isinstance(other, _PandasFrame) or isinstance(other, _ArrayFrame):
+            return super().has_rows_of(other)
+        return bool(self._data.index.equals(other._data.index))
 
     def _series(self, name: str) -> Any:
         return self._data.iloc[:, self._position(name)]
@@ -275,7 +285,7 @@ class _NarwhalsFrame(Frame):
 
     def __init__(self, data: nw.DataFrame[Any]) -> None:
         super().__init__(data.columns, len(data))
-        self._data = data
+        self._data = data.clone()
         self._backend = data.implementation
 
     def column(self, name: str) -> Column:

@@ -137,7 +137,7 @@ def test_unknown_kinds_are_refused() -> None:
 
 
 def test_enumeration_of_the_design_note() -> None:
-    """P(K) that shared/design gives for this table, enumerated there up to nine features."""
+    """P(K) of this table, known from another enumeration up to nine features."""
     posterior = enumerate_posterior(problem([REAL_FIXED] * 2, X), max_features=7)
     np.testing.assert_allclose(
         posterior.n_features_probability[:4], [0.09658, 0.31359, 0.30795, 0.17754], rtol=5e-4

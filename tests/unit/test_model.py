@@ -179,6 +179,22 @@ class TestHowLong:
         with pytest.raises(SchemaError, match="until is None"):
             glfm.GLFM(**QUICK).fit(frame, until="bored")
 
+    def test_what_was_kept_in_warmup_goes(self, frame):
+        settings = {**QUICK, "n_warmup": 30, "n_draws": 3}
+        with pytest.warns(FitWarning, match="time was out"):
+            short = glfm.GLFM(**settings).fit(frame, time_budget=1e-9)
+        assert len(short.draws_) == 2
+        short.continue_fit(2)
+        long = glfm.GLFM(**{**settings, "n_draws": 5}).fit(frame)
+        assert [d.alpha for d in short.draws_] == [d.alpha for d in long.draws_]
+
+    def test_a_refused_fit_leaves_the_model_as_it_was(self, frame):
+        fitted = glfm.GLFM(**QUICK).fit(frame)
+        before = fitted.impute()
+        with pytest.raises(SchemaError):
+            fitted.fit(frame.head(10), time_budget=-1)
+        assert fitted.impute().equals(before)
+
     def test_add_nothing(self, model):
         with pytest.raises(SchemaError, match="at least 1"):
             model.continue_fit(0)
@@ -280,6 +296,20 @@ class TestPredictive:
             # Samples visit every draw equally often, so the error is smaller than that of free draws.
             assert np.abs(z).max() < 5
 
+    def test_values_of_another_table(self, model, frame):
+        with pytest.raises(DataError, match="a column 'chnage'"):
+            model.log_likelihood(frame.rename(columns={"change": "chnage"}))
+        with pytest.raises(DataError, match="other row labels"):
+            model.log_likelihood(frame.iloc[::-1])
+
+    def test_a_value_that_cannot_be_has_density_zero(self):
+        frame = pd.DataFrame({"dose": [0.5, 1.5, 2.0, 0.7], "x": [-1.0, 2.0, 0.3, 1.1]})
+        fitted = glfm.GLFM(**QUICK).fit(frame)
+        values = pd.DataFrame({"dose": [0.0, 1.0, None, 1.0]})
+        score = fitted.log_likelihood(values)["dose"]
+        assert score[0] == -np.inf
+        assert np.isfinite(score[1])
+
     def test_wrong_rows(self, model, frame):
         with pytest.raises(DataError, match="3 rows but the table has 40"):
             model.log_likelihood(frame.head(3))
@@ -332,6 +362,16 @@ class TestImpute:
             model.impute(how="best")
 
 
+class TestCallersFrame:
+    def test_later_changes_do_not_reach_the_model(self, frame):
+        mine = frame.copy()
+        fitted = glfm.GLFM(**QUICK).fit(mine)
+        before = fitted.impute()
+        mine["change"] = mine["change"].fillna(0.0)
+        mine.loc[:, "dose"] = 1.0
+        assert fitted.impute().equals(before)
+
+
 class TestOddTables:
     @pytest.mark.parametrize(
         "columns",
@@ -360,10 +400,29 @@ class TestOddTables:
             model = glfm.GLFM(**QUICK).fit(frame)
         assert np.isfinite(model.impute()["empty"]).all()
 
+    def test_all_missing_levels_are_asked_for(self):
+        frame = pd.DataFrame({"empty": [None] * 8, "x": np.arange(8.0) - 3.5})
+        with pytest.raises(SchemaError, match="its levels are unknown"):
+            glfm.GLFM({"empty": "categorical"}, **QUICK).fit(frame)
+
     def test_duplicate_rows_by_the_hundred(self):
         frame = pd.DataFrame({"a": [1.0, -2.0] * 200, "b": ["x", "y"] * 200})
         model = glfm.GLFM(**QUICK).fit(frame)
         assert all(np.isfinite(draw.weights).all() for draw in model.draws_)
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("patient_id", np.random.default_rng(0).permutation(10**6)[:60]),
+        ("visit", np.cumsum(np.random.default_rng(0).integers(1, 9, 60))),
+        ("ward", pd.Categorical([f"w{i}" for i in range(60)])),
+    ],
+)
+def test_ids_are_ignored_with_a_warning(name, values):
+    frame = pd.DataFrame({name: values, "x": np.arange(60.0) / 7})
+    with pytest.warns(FitWarning, match=name):
+        assert glfm.Schema.infer(frame).ignored == [name]
 
 
 class TestRefused:
@@ -400,6 +459,8 @@ class TestRefused:
         [
             {"alpha": -1.0},
             {"alpha": (1.0, 0.0)},
+            {"alpha": "big"},
+            {"alpha": float("inf")},
             {"weight_variance": 0.0},
             {"max_features": -1},
             {"n_chains": 0},

@@ -87,6 +87,10 @@ class Kind(ABC):
     def encode(self, column: Column) -> FloatArray:
         """Return the column as float64 with NaN in the holes; raise `DataError` for what is not allowed."""
 
+    def encode_value(self, column: Column) -> FloatArray:
+        """Encode values that are to be scored; those to which the kind gives no density pass too."""
+        return self.encode(column)
+
     @abstractmethod
     def decode(self, x: FloatArray) -> NDArray[Any]:
         """Return encoded values (no holes) as the user knows them: numbers or levels."""

@@ -101,6 +101,9 @@ class NumericKind(Kind):
             _check_reached(column, observed, self._pseudo(observed))
         return x
 
+    def encode_value(self, column: Column) -> FloatArray:
+        return self._read(column)
+
     def _read(self, column: Column) -> FloatArray:
         """Return the values if the kind allows them all."""
         if not column.is_number:
