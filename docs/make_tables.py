@@ -74,7 +74,13 @@ def performance() -> str:
 
 
 def main() -> None:
-    for page, table in (("heldout.md", heldout), ("performance.md", performance)):
+    for page, table, result in (
+        ("heldout.md", heldout, "heldout.json"),
+        ("performance.md", performance, "speed.json"),
+    ):
+        if not (RESULTS / result).exists():
+            print(f"{page}: skipped, there is no {result}")
+            continue
         path = HERE / page
         before, rest = path.read_text().split("<!-- results -->")
         after = rest.split("<!-- end -->")[1]
