@@ -1,7 +1,7 @@
 """The paper's toy: four binary shapes in noisy 6 x 6 images are found again.
 
-Chains start at random places. About one in six codes two shapes by four features, one for each combination,
-and stays there for long; what is looked at is the representative draw of four chains, seldom one of those.
+Chains start at random places. Two or three in twelve code two shapes by four features, one for each
+combination, and stay there for long; what is looked at is the representative draw of four chains.
 """
 
 import numpy as np
