@@ -8,7 +8,7 @@ from glfm.column import FloatArray
 from glfm.errors import SamplerError
 from glfm.kernels.collapsed import sweep_rows
 from glfm.kernels.matrices import refresh, sum_rows
-from glfm.kernels.moves import recode_features
+from glfm.kernels.moves import N_PROPOSALS, add_or_drop_features, recode_features
 from glfm.kernels.random import gamma
 from glfm.kernels.weights import draw_noise_and_weights, row_means, sums_of_squares
 from glfm.problem import Problem
@@ -77,20 +77,41 @@ class CollapsedSampler:
     def move_features(self, state: State) -> None:
         """Moves of whole features given Y."""
         problem, priors = self.problem, self.problem.priors
+        bias, max_width = self._widths()
+        if state.width + N_PROPOSALS > state.Z.shape[1]:
+            state.grow(state.width + N_PROPOSALS)
+            self._make_room(state)
+        counts = np.zeros(state.Z.shape[1], dtype=np.int64)
+        counts[: state.width] = state.counts
+        inv_sd = 1.0 / np.sqrt(problem.per_pseudo_column(state.variance))
+        matrices = (*self._sums, *self._solved)
+        state.width = add_or_drop_features(
+            state.rng,
+            state.Z,
+            state.width,
+            bias,
+            counts,
+            state.Y,
+            problem.pinned_rows,
+            problem.n_rows - int(problem.pinned_rows.sum()),
+            inv_sd,
+            state.alpha,
+            priors.weight_variance,
+            max_width,
+            *matrices,
+        )
         # A complement would switch features on in rows that are pinned to have none.
-        lowest = int(priors.bias) if problem.pinned_rows.any() else 0
         recode_features(
             state.rng,
             state.Z,
             state.width,
-            int(priors.bias),
-            state.counts,
+            bias,
+            counts,
             state.Y,
-            1.0 / np.sqrt(problem.per_pseudo_column(state.variance)),
+            inv_sd,
             priors.weight_variance,
-            lowest,
-            *self._sums,
-            *self._solved,
+            bias if problem.pinned_rows.any() else 0,
+            *matrices,
         )
 
     def _widths(self) -> tuple[int, int]:

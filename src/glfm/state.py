@@ -9,13 +9,14 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from glfm.column import FloatArray
-from glfm.kernels.random import stream, uniform
+from glfm.kernels.random import fill_normals, stream, uniform
 from glfm.kinds.base import Rng
 from glfm.problem import Problem
 
 __all__ = ["State"]
 
-_MOST_FEATURES = 12
+_MOST_FEATURES = 40
+_ROTATIONS = 3
 _START_STEP = 0.2
 
 
@@ -85,27 +86,29 @@ class State:
 
 
 def _starting_features(rng: Rng, problem: Problem, Y: FloatArray) -> NDArray[np.uint8]:
-    """Return features to start from: principal components of Y, cut at a random level on a random side.
+    """Return features to start from: random directions among the leading principal components of Y, cut.
 
-    As many as stand out of the noise, at most `_MOST_FEATURES`. Chains start apart as the cuts are random.
+    Each rotation of the components that stand out of the noise gives as many features; a few rotations give
+    more than there are components, as binary features need. Directions, sides and cuts are random, so that
+    chains start apart. To start with too many is better than with too few: dropping one is a single move.
     """
     known = Y - _column_means(problem, Y)
     known[np.isnan(problem.x)[:, problem.owner]] = 0.0
+    if not known.size:
+        return np.zeros((problem.n_rows, 0), dtype=np.uint8)
+    most = min(problem.priors.max_features or _MOST_FEATURES, _MOST_FEATURES)
     with threadpool_limits(1, user_api="blas"):  # the same bits whatever the number of threads
         variances, directions = np.linalg.eigh(known.T @ known / problem.n_rows)
         # The largest variance that independent columns would show (Marchenko and Pastur).
-        edge = (
-            np.median(variances) * (1.0 + np.sqrt(problem.n_pseudo / problem.n_rows)) ** 2
-            if variances.size
-            else 0.0
-        )
-        most = _MOST_FEATURES if problem.priors.max_features is None else problem.priors.max_features
-        wanted = min(max(int((variances > edge).sum()), 1), most, _MOST_FEATURES, problem.n_pseudo)
-        scores = known @ directions[:, ::-1][:, :wanted]
+        edge = np.median(variances) * (1.0 + np.sqrt(problem.n_pseudo / problem.n_rows)) ** 2
+        leading = directions[:, ::-1][:, : max(int((variances > edge).sum()), 1)]
+        normals = np.empty(_ROTATIONS * leading.shape[1] ** 2)
+        fill_normals(rng, normals)
+        turned = [np.linalg.qr(one)[0] for one in normals.reshape(_ROTATIONS, leading.shape[1], -1)]
+        scores = known @ leading @ np.hstack(turned)[:, :most]
     Z = np.zeros(scores.shape, dtype=np.uint8)
-    for k in range(wanted):
-        side = scores[:, k] if uniform(rng) < 0.5 else -scores[:, k]
-        Z[:, k] = side > np.quantile(side, 0.5 + 0.4 * uniform(rng))
+    for k in range(scores.shape[1]):  # a random direction has no side of its own
+        Z[:, k] = scores[:, k] > np.quantile(scores[:, k], 0.5 + 0.4 * uniform(rng))
     Z[problem.pinned_rows] = 0
     return Z[:, Z.any(axis=0)]
 

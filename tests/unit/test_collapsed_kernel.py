@@ -3,6 +3,7 @@
 import copy
 import math
 from dataclasses import dataclass
+from itertools import combinations_with_replacement, product
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from scipy.special import gammaln
 from glfm.kernels.collapsed import sweep_rows
 from glfm.kernels.linalg import cholesky, invert, solve_lower, solve_upper
 from glfm.kernels.matrices import refresh, sum_rows
-from glfm.kernels.moves import recode_features
+from glfm.kernels.moves import add_or_drop_features, recode_features
 from glfm.kernels.random import stream
 from glfm.kinds.real import Real
 from glfm.priors import Priors
@@ -484,3 +485,60 @@ def test_recoding_visits_the_codes_with_their_posterior() -> None:
     assert np.abs((hits.mean(axis=0) - flat) / error)[common].max() > 6.0
     np.testing.assert_allclose(setup.A[: setup.width, : setup.width], setup.features.T @ setup.features)
     np.testing.assert_allclose(setup.L[: setup.width], setup.features.T @ setup.standard, atol=1e-10)
+
+
+def test_adding_and_dropping_visits_the_features_with_their_posterior() -> None:
+    """Four rows, one of them pinned, and at most two features: all codes can be listed, up to order."""
+    setup = random_setup(5, n_rows=4, S=1, n_features=1, bias=1)
+    setup.pinned[:] = [False, True, False, False]
+    setup.Z[:, setup.bias : setup.width] = [[1], [0], [0], [0]]
+    setup.max_width = setup.bias + 2
+    setup.__post_init__()
+    columns = [np.array(bits) for bits in product([0, 1], [0], [0, 1], [0, 1])][1:]
+    codes = [combo for K in range(3) for combo in combinations_with_replacement(range(len(columns)), K)]
+    names = {tuple(sorted(columns[i].tobytes() for i in combo)): at for at, combo in enumerate(codes)}
+
+    def posterior(alpha: float) -> np.ndarray:
+        logs = []
+        for combo in codes:
+            Z = np.column_stack([np.ones(4), *(columns[i] for i in combo)])
+            twice = 2 if len(combo) == 2 and combo[0] == combo[1] else 1
+            logs.append(recoded_posterior(setup, Z) + len(combo) * np.log(alpha / 24.0) - np.log(twice))
+        p = np.exp(np.array(logs) - max(logs))
+        return p / p.sum()
+
+    states = []
+    for _ in range(40_000):
+        setup.width = add_or_drop_features(
+            setup.rng,
+            setup.Z,
+            setup.width,
+            setup.bias,
+            setup.counts,
+            setup.Y,
+            setup.pinned,
+            3,
+            setup.inv_sd,
+            setup.alpha,
+            setup.weight_variance,
+            setup.max_width,
+            setup.A,
+            setup.L,
+            setup.Q,
+            setup.M,
+            setup.G,
+        )
+        Z = setup.Z[:, setup.bias : setup.width].astype(np.int64)
+        states.append(names[tuple(sorted(column.tobytes() for column in Z.T))])
+    hits = np.eye(len(codes))[states].reshape(100, -1, len(codes)).mean(axis=1)
+    error = hits.std(axis=0, ddof=1) / 10.0
+    p = posterior(setup.alpha)
+    common = p > 0.01
+    assert common.sum() > 8
+    assert np.abs((hits.mean(axis=0) - p) / error)[common].max() < 4.0
+    wrong = posterior(1.2 * setup.alpha)
+    assert np.abs((hits.mean(axis=0) - wrong) / error)[common].max() > 6.0
+    np.testing.assert_allclose(setup.A[: setup.width, : setup.width], setup.features.T @ setup.features)
+    np.testing.assert_allclose(setup.L[: setup.width], setup.features.T @ setup.standard, atol=1e-10)
+    P = setup.features.T @ setup.features + np.eye(setup.width) / setup.weight_variance
+    np.testing.assert_allclose(setup.Q[: setup.width, : setup.width], np.linalg.inv(P), atol=1e-10)
