@@ -96,12 +96,13 @@ def _judge(values: FloatArray) -> dict[str, float]:
         return {**judged, "rhat": np.nan, "ess_bulk": np.nan, "ess_tail": np.nan}
     if np.ptp(values) == 0:  # constant: the chains agree, and there is nothing to be effective about
         return {**judged, "rhat": 1.0, "ess_bulk": float(values.size), "ess_tail": float(values.size)}
-    return {
-        **judged,
-        "rhat": float(stats.rhat(values)),
-        "ess_bulk": float(stats.ess(values, method="bulk")),
-        "ess_tail": float(stats.ess(values, method="tail", prob=(0.05, 0.95))),
-    }
+    with np.errstate(divide="ignore", invalid="ignore"):  # halves of chains that stand still, apart: infinite
+        return {
+            **judged,
+            "rhat": float(stats.rhat(values)),
+            "ess_bulk": float(stats.ess(values, method="bulk")),
+            "ess_tail": float(stats.ess(values, method="tail", prob=(0.05, 0.95))),
+        }
 
 
 def _verdict(table: pd.DataFrame, length: int) -> str:
