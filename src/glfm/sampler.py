@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from glfm.column import FloatArray
 from glfm.errors import SamplerError
@@ -47,8 +48,7 @@ class CollapsedSampler:
         self._make_room(state)
         sum_rows(state.Z, state.width, state.Y, inv_sd, *self._sums)
         refresh(*self._sums, state.width, priors.weight_variance, *self._solved)
-        counts = np.zeros(state.Z.shape[1], dtype=np.int64)
-        counts[: state.width] = state.counts
+        counts = self._counts(state)
         row = 0
         while row < problem.n_rows:
             row, state.width, needed = sweep_rows(
@@ -81,8 +81,7 @@ class CollapsedSampler:
         if state.width + N_PROPOSALS > state.Z.shape[1]:
             state.grow(state.width + N_PROPOSALS)
             self._make_room(state)
-        counts = np.zeros(state.Z.shape[1], dtype=np.int64)
-        counts[: state.width] = state.counts
+        counts = self._counts(state)
         inv_sd = 1.0 / np.sqrt(problem.per_pseudo_column(state.variance))
         matrices = (*self._sums, *self._solved)
         state.width = add_or_drop_features(
@@ -113,6 +112,12 @@ class CollapsedSampler:
             bias if problem.pinned_rows.any() else 0,
             *matrices,
         )
+
+    def _counts(self, state: State) -> NDArray[np.int64]:
+        """Return how many rows have each feature, with room for more: the diagonal of Z'Z, which is kept."""
+        counts = np.zeros(state.Z.shape[1], dtype=np.int64)
+        counts[: state.width] = self._sums[0].diagonal()[: state.width]
+        return counts
 
     def _widths(self) -> tuple[int, int]:
         """Return the width of the bias and the largest width allowed."""
