@@ -19,6 +19,9 @@ from glfm.kinds.levelled import LevelledKind
 __all__ = ["Ordinal"]
 
 
+_ROUNDS = 2  # of threshold moves per sweep: they are cheap beside what they move
+
+
 @dataclass(frozen=True, kw_only=True)
 class Ordinal(LevelledKind):
     """One of R ordered levels: the interval between thresholds into which y falls (an ordered probit).
@@ -74,9 +77,10 @@ class Ordinal(LevelledKind):
         variance = self.noise_variance or 1.0
         sd = math.sqrt(variance)
         codes, m, b = evidence[0], mean[:, 0], weights[:, 0]
-        _move_thresholds(rng, codes, m, sd, self.threshold_variance, theta, step, adapt)
         spread = variance * weight_variance
-        _stretch(rng, codes, m, sd, self.threshold_variance, spread, b, theta, step, adapt)
+        for _ in range(_ROUNDS):
+            _move_thresholds(rng, codes, m, sd, self.threshold_variance, theta, step, adapt)
+            _stretch(rng, codes, m, sd, self.threshold_variance, spread, b, theta, step, adapt)
 
     def draw_pseudo(
         self,
