@@ -16,6 +16,7 @@ _HOMES = {
     "Ordinal": "glfm.kinds.ordinal",
     "Transform": "glfm.mappings",
     "LocalEngine": "glfm.engine",
+    "pool": "glfm.pooling",
     "GLFMError": "glfm.errors",
     "DataError": "glfm.errors",
     "SchemaError": "glfm.errors",
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from glfm.kinds.real import Real as Real
     from glfm.mappings import Transform as Transform
     from glfm.model import GLFM as GLFM
+    from glfm.pooling import pool as pool
     from glfm.schema import Schema as Schema
 
 

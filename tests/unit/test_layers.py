@@ -23,7 +23,7 @@ LAYERS = [
     ["draws"],
     ["chain", "cells", "progress"],
     ["engine", "predictive", "align"],
-    ["summary"],
+    ["summary", "pooling"],
     ["model"],
     ["datasets", "files", "plots", "testing"],
     ["demo"],
