@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
@@ -212,6 +213,29 @@ class GLFM(BaseEstimator):  # type: ignore[misc]
         Jacobian of mapping and transform.
         """
         return self.predictive().logpdf(values)
+
+    def uncertainty(self, mass: float = 0.9) -> pd.DataFrame:
+        """Return how sure the model is of every imputed cell, the least reliable first.
+
+        Parameters
+        ----------
+        mass
+            Of the central intervals.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per hole of the table: `row` (its label), `column`, `value` (what `impute()` puts there),
+            `lower` and `upper` (ends of the interval; None for categories), `probability` (of the imputed
+            level; NaN for numbers), `noise`, `disagreement` and `reliability`.
+
+            `noise` is what would stay uncertain if a draw were the truth, `disagreement` what the draws
+            differ about (the row's features, the weights; also chains that have not converged). Both are
+            shares of the spread of the column's observed cells: variances on the pseudo-scale for numbers,
+            entropies for levels. They add up to how uncertain the cell is: 0 is known, 1 is no better than a
+            guess from the column alone. `reliability` is 1 minus their sum, and 0 where the sum exceeds 1.
+        """
+        return self.predictive().uncertainty(mass)
 
     def diagnostics(self) -> Diagnostics:
         """Return how well the chains agree on quantities that do not depend on the order of features."""

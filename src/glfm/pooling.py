@@ -77,7 +77,9 @@ def pool(
     return _pooled(q, u, _complete_df(df, q.shape[1]), labels, float(level))
 
 
-def _pooled(q: FloatArray, u: FloatArray, complete: FloatArray, labels: list[str], level: float) -> Any:
+def _pooled(
+    q: FloatArray, u: FloatArray, complete: FloatArray, labels: list[str], level: float
+) -> pd.DataFrame:
     from scipy.stats import t
 
     m = q.shape[0]

@@ -22,6 +22,7 @@ LAYERS = [
     ["sampler"],
     ["draws"],
     ["chain", "cells", "progress"],
+    ["uncertainty"],
     ["engine", "predictive", "align"],
     ["summary", "pooling"],
     ["model"],

@@ -265,12 +265,25 @@ class NumericKind(Kind):
 
     def mean(self, location: FloatArray, variance: float, theta: FloatArray) -> FloatArray:
         """Return the mean of each cell."""
+        return self._moment(self.to_value, location, variance)
+
+    def mean_square(self, location: FloatArray, variance: float, theta: FloatArray) -> FloatArray:
+        """Return the mean of the square of each cell."""
+        return self._moment(lambda w: np.square(self.to_value(w)), location, variance)
+
+    def _moment(
+        self, value: Callable[[FloatArray], FloatArray], location: FloatArray, variance: float
+    ) -> FloatArray:
         low, high = self.support
-        if self.atom is not None:  # the atom is the value zero, so it adds nothing to the mean
+        if self.atom is not None:  # the atom is the value zero, so it adds nothing to a moment
             low, high = (max(low, self.atom[1]), high) if self.atom[0] == -np.inf else (low, self.atom[0])
-        return self._integral(
-            self.to_value, location[:, 0], math.sqrt(variance + self.aux_variance), low, high
-        )
+        return self._integral(value, location[:, 0], math.sqrt(variance + self.aux_variance), low, high)
+
+    def spread(self, x: FloatArray) -> float:
+        """Return the variance of observed values on the pseudo-scale, 1 if there is none."""
+        w = self._pseudo(x[~np.isnan(x)])
+        spread = float(w.var()) if w.size else 0.0
+        return spread if spread > 1e-12 else 1.0
 
     def _integral(
         self,
