@@ -17,6 +17,7 @@ _HOMES = {
     "Transform": "glfm.mappings",
     "LocalEngine": "glfm.engine",
     "pool": "glfm.pooling",
+    "Calibration": "glfm.calibration",
     "GLFMError": "glfm.errors",
     "DataError": "glfm.errors",
     "SchemaError": "glfm.errors",
@@ -31,6 +32,7 @@ __all__ = ["__version__", *_HOMES]
 if TYPE_CHECKING:
     from glfm import datasets as datasets
     from glfm import testing as testing
+    from glfm.calibration import Calibration as Calibration
     from glfm.engine import LocalEngine as LocalEngine
     from glfm.errors import DataError as DataError
     from glfm.errors import FitWarning as FitWarning

@@ -114,7 +114,7 @@ class Predictive:
             holes = np.flatnonzero(np.isnan(x))
             for start in range(0, holes.size, _ROWS_AT_ONCE):
                 rows = holes[start : start + _ROWS_AT_ONCE]
-                part = cell_table(self._cells(name, rows), x, tail)
+                part = cell_table(self.cells(name, rows), x, tail)
                 for what in ("value", "lower", "upper"):
                     if what in part:
                         part[what] = kind.decode(part[what].to_numpy()).astype(object)
@@ -156,7 +156,7 @@ class Predictive:
             raise SchemaError(f"There is no modelled column {column!r}: choose one of {names}.")
         return self._problem.kinds[column]
 
-    def _cells(self, column: str, rows: NDArray[np.intp]) -> AnyCells:
+    def cells(self, column: str, rows: NDArray[np.intp]) -> AnyCells:
         """Return the cells of some rows, with one component per draw."""
         d = self._problem.names.index(column)
         part = self._problem.slices[d]
@@ -171,7 +171,7 @@ class Predictive:
         """Answer a question for a column, some rows at a time."""
         rows = np.arange(self._problem.n_rows) if rows is None else rows
         parts = [
-            answer(self._cells(column, rows[start : start + _ROWS_AT_ONCE]))
+            answer(self.cells(column, rows[start : start + _ROWS_AT_ONCE]))
             for start in range(0, rows.size, _ROWS_AT_ONCE)
         ]
         return np.concatenate(parts)
@@ -206,7 +206,7 @@ class Predictive:
                 score = np.full(x.size, np.nan)
                 for start in range(0, rows.size, _ROWS_AT_ONCE):
                     some = rows[start : start + _ROWS_AT_ONCE]
-                    score[some] = answer(self._cells(name, some), x[some])
+                    score[some] = answer(self.cells(name, some), x[some])
                 out[name] = score
         return out
 

@@ -98,7 +98,7 @@ class NumericKind(Kind):
         x = self._read(column)
         if self._is_learnt:
             observed = x[~np.isnan(x)]
-            _check_reached(column, observed, self._pseudo(observed))
+            _check_reached(column, observed, self.pseudo(observed))
         return x
 
     def encode_value(self, column: Column) -> FloatArray:
@@ -170,7 +170,8 @@ class NumericKind(Kind):
         link = Link(mapping, transform, self.shift, self.scale, self.unit)
         return link if transform is None else replace(link, increasing=_is_increasing(link))
 
-    def _pseudo(self, x: FloatArray) -> FloatArray:
+    def pseudo(self, x: FloatArray) -> FloatArray:
+        """Return the point of the pseudo-scale that stands for each observed value."""
         return self.link.inverse(self._representatives(x))
 
     def place(self, x: FloatArray) -> FloatArray:
@@ -281,7 +282,7 @@ class NumericKind(Kind):
 
     def spread(self, x: FloatArray) -> float:
         """Return the variance of observed values on the pseudo-scale, 1 if there is none."""
-        w = self._pseudo(x[~np.isnan(x)])
+        w = self.pseudo(x[~np.isnan(x)])
         spread = float(w.var()) if w.size else 0.0
         return spread if spread > 1e-12 else 1.0
 
