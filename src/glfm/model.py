@@ -20,7 +20,6 @@ from glfm.chain import Chain
 from glfm.draws import Draws
 from glfm.engine import LocalEngine, check_workers
 from glfm.errors import DataError, FitWarning, SchemaError
-from glfm.kinds import Kind
 from glfm.predictive import How, Predictive
 from glfm.priors import Priors, Schedule
 from glfm.problem import Problem
@@ -217,6 +216,11 @@ class GLFM(BaseEstimator):  # type: ignore[misc]
         """
         return self.predictive().logpdf(values)
 
+    def diagnostics(self) -> Diagnostics:
+        """Return how well the chains agree on quantities that do not depend on the order of features."""
+        check_is_fitted(self, "draws_")
+        return diagnose(self.draws_)
+
     def uncertainty(self, mass: float = 0.9) -> pd.DataFrame:
         """Return how sure the model is of every imputed cell, the least reliable first.
 
@@ -279,17 +283,12 @@ class GLFM(BaseEstimator):  # type: ignore[misc]
     def _unlearnt(self, schema: Schema) -> Schema:
         """Return the schema as it was given or inferred, with its levels but nothing else that was learnt."""
         given = self.schema if isinstance(self.schema, Schema) else Schema(self.schema or {})
-        kinds: dict[str, Kind | None] = {}
+        kinds: dict[str, Any] = {}
         for name, kind in schema.items():
             bare = given[name] if name in given else None if kind is None else type(kind)()
             levels = getattr(kind, "levels", None)
             kinds[name] = bare if bare is None or levels is None else replace(bare, levels=levels)  # type: ignore[call-arg]
         return Schema(kinds, schema.reasons)
-
-    def diagnostics(self) -> Diagnostics:
-        """Return how well the chains agree on quantities that do not depend on the order of features."""
-        check_is_fitted(self, "draws_")
-        return diagnose(self.draws_)
 
     def features(self) -> Any:
         """Return one row per feature of the representative draw: name, share of rows, stability."""
