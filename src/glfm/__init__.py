@@ -16,6 +16,8 @@ _HOMES = {
     "Ordinal": "glfm.kinds.ordinal",
     "Transform": "glfm.mappings",
     "LocalEngine": "glfm.engine",
+    "pool": "glfm.pooling",
+    "Calibration": "glfm.calibration",
     "GLFMError": "glfm.errors",
     "DataError": "glfm.errors",
     "SchemaError": "glfm.errors",
@@ -30,6 +32,7 @@ __all__ = ["__version__", *_HOMES]
 if TYPE_CHECKING:
     from glfm import datasets as datasets
     from glfm import testing as testing
+    from glfm.calibration import Calibration as Calibration
     from glfm.engine import LocalEngine as LocalEngine
     from glfm.errors import DataError as DataError
     from glfm.errors import FitWarning as FitWarning
@@ -43,6 +46,7 @@ if TYPE_CHECKING:
     from glfm.kinds.real import Real as Real
     from glfm.mappings import Transform as Transform
     from glfm.model import GLFM as GLFM
+    from glfm.pooling import pool as pool
     from glfm.schema import Schema as Schema
 
 

@@ -18,7 +18,7 @@ from scipy.special import logsumexp
 from glfm.column import FloatArray
 from glfm.kernels.mixture import mixture_log_density, mixture_log_mass, mixture_quantile
 from glfm.kinds.base import Kind
-from glfm.kinds.levelled import LevelledKind
+from glfm.kinds.levelled import LevelledKind, entropy
 from glfm.kinds.numeric import NumericKind
 
 __all__ = ["Cells", "LevelCells", "NumberCells", "cells_of"]
@@ -68,6 +68,14 @@ class Cells(ABC, Generic[K]):
     def cdf(self, x: FloatArray) -> FloatArray:
         """Return the probability of not exceeding one encoded value per cell; NaN in the holes."""
 
+    @abstractmethod
+    def split(self) -> tuple[FloatArray, FloatArray]:
+        """Return how uncertain a cell is within draws, on average, and how much draws disagree about it.
+
+        They add up to the variance on the pseudo-scale of a number, by the law of total variance, and to the
+        entropy (nats) of a level, where disagreement is the mutual information of level and draw.
+        """
+
 
 class LevelCells(Cells[LevelledKind]):
     """Cells whose values are levels."""
@@ -96,6 +104,16 @@ class LevelCells(Cells[LevelledKind]):
         below = np.cumsum(self.probabilities, axis=1)
         at = np.where(np.isnan(x), 0, x).astype(np.intp)
         return np.where(np.isnan(x), np.nan, np.minimum(below[np.arange(x.size), at], 1.0))
+
+    def entropy(self) -> FloatArray:
+        """Return the Shannon entropy in nats."""
+        return entropy(self.probabilities)
+
+    def split(self) -> tuple[FloatArray, FloatArray]:
+        parts = zip(self.locations, self.variances, self.thetas, strict=True)
+        each = sum(entropy(self.kind.probabilities(at, float(s2), theta)) for at, s2, theta in parts)
+        noise = np.asarray(each) / len(self.locations)
+        return noise, np.maximum(self.entropy() - noise, 0.0)
 
 
 class NumberCells(Cells[NumericKind]):
@@ -134,6 +152,20 @@ class NumberCells(Cells[NumericKind]):
         """Return the mean."""
         parts = zip(self.locations, self.variances, self.thetas, strict=True)
         return np.asarray(np.mean([self.kind.mean(at, float(s2), theta) for at, s2, theta in parts], axis=0))
+
+    def sd(self) -> FloatArray:
+        """Return the standard deviation."""
+        link = self.kind.link
+        # A difference of squares would lose the digits of values far from zero.
+        if np.isinf(self.kind.lowest) and link.mapping.name == "affine" and link.transform is None:
+            return np.asarray(link.unit * link.scale * np.sqrt(np.add(*self.split())))
+        parts = zip(self.locations, self.variances, self.thetas, strict=True)
+        squares = [self.kind.mean_square(at, float(s2), theta) for at, s2, theta in parts]
+        return np.asarray(np.sqrt(np.maximum(np.mean(squares, axis=0) - self.mean() ** 2, 0.0)))
+
+    def split(self) -> tuple[FloatArray, FloatArray]:
+        means, sds = self._mixture
+        return np.full(self.n_rows, np.mean(sds * sds)), means.var(axis=1)
 
     def quantile(self, q: float) -> FloatArray:
         means, sds = self._mixture

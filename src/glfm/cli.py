@@ -174,6 +174,50 @@ def impute(
             write_table(table, _numbered(output, i))
 
 
+@app.command()
+def calibrate(
+    data: Data,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Where the table goes, one line per column of the data."),
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option("--plot", help="Where a picture goes (png, pdf or svg).")
+    ] = None,
+    fraction: Annotated[
+        float, typer.Option("--fraction", help="Share of the observed cells of every column to hide.")
+    ] = 0.05,
+    schema: SchemaFile = None,
+    seed: Seed = 0,
+    chains: Chains = 4,
+    draws: Draws = 100,
+    jobs: Jobs = None,
+    na: Na = None,
+    quiet: Quiet = False,
+) -> None:
+    """Hide some observed cells, predict them from the rest, and say whether intervals keep their word."""
+    from glfm.files import check_extension, read_table, write_table
+    from glfm.model import GLFM
+
+    if output is not None:
+        check_extension(output)  # before the fit, not after
+    given = _read_schema(schema)
+    frame = read_table(data, na=na, schema=given)
+    model = GLFM(given, n_chains=chains, n_draws=draws, n_jobs=jobs, random_state=seed, progress=not quiet)
+    result = model.calibration(frame, fraction=fraction)
+    if output is not None:
+        write_table(result.columns.reset_index(), output)
+    if plot is not None:
+        from matplotlib.figure import Figure
+
+        from glfm.plots import save
+
+        figure = Figure(figsize=(7.0, 4.2), layout="constrained")
+        result.plot(figure.subplots())
+        save(figure, plot)
+    typer.echo(repr(result))
+
+
 def _read_schema(path: Path | None) -> Schema | None:
     if path is None:
         return None

@@ -14,9 +14,9 @@ from scipy.optimize import linear_sum_assignment
 from glfm.align import feature_order, representative
 from glfm.column import FloatArray
 from glfm.datasets import Clinic, make_clinic
-from glfm.errors import DataError
 from glfm.kinds import Kind
 from glfm.model import GLFM
+from glfm.plots import save
 from glfm.schema import Schema
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def run(
     echo(_errors_text(errors))
     echo(f"Convergence of {n_chains} chains\n  {model.diagnostics().verdict}\n")
     if output is not None:
-        _save(_picture(clinic, Z, traits, errors, completed, lower, upper), output)
+        save(_picture(clinic, Z, traits, errors, completed, lower, upper), output)
         echo(f"Picture: {output}")
 
 
@@ -285,14 +285,6 @@ def _picture(
         loc="upper left",
     )
     return figure
-
-
-def _save(figure: Figure, output: Path) -> None:
-    try:
-        figure.savefig(output, dpi=150)
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise DataError(f"The picture cannot be written to {str(output)!r}: {reason}.") from error
 
 
 def _draw_traits(axes: Any, clinic: Clinic, Z: NDArray[np.bool_], traits: pd.DataFrame) -> None:

@@ -6,13 +6,16 @@ import numbers
 import time
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
+from glfm.calibration import Calibration, HiddenCells, choose_hidden, judge
 from glfm.chain import Chain
 from glfm.draws import Draws
 from glfm.engine import LocalEngine, check_workers
@@ -217,6 +220,75 @@ class GLFM(BaseEstimator):  # type: ignore[misc]
         """Return how well the chains agree on quantities that do not depend on the order of features."""
         check_is_fitted(self, "draws_")
         return diagnose(self.draws_)
+
+    def uncertainty(self, mass: float = 0.9) -> pd.DataFrame:
+        """Return how sure the model is of every imputed cell, the least reliable first.
+
+        Parameters
+        ----------
+        mass
+            Of the central intervals.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per hole of the table: `row` (its label), `column`, `value` (what `impute()` puts there),
+            `lower` and `upper` (ends of the interval; None for categories), `probability` (of the imputed
+            level; NaN for numbers), `noise`, `disagreement` and `reliability`.
+
+            `noise` is what would stay uncertain if a draw were the truth, `disagreement` what the draws
+            differ about (the row's features, the weights; also chains that have not converged). Both are
+            shares of the spread of the column's observed cells: variances on the pseudo-scale for numbers,
+            entropies for levels. They add up to how uncertain the cell is: 0 is known, 1 is no better than a
+            guess from the column alone. `reliability` is 1 minus their sum, and 0 where the sum exceeds 1.
+        """
+        return self.predictive().uncertainty(mass)
+
+    def calibration(
+        self, X: Any = None, *, fraction: float = 0.05, random_state: int | None = None
+    ) -> Calibration:
+        """Return how well intervals and predictions hold for observed cells that are hidden on purpose.
+
+        A clone of the model with the same settings (and the kinds and levels of this fit) is fitted to the
+        rest of the table, which takes as long as a fit; the model itself does not change.
+
+        Parameters
+        ----------
+        X
+            A table, if the model has not been fitted; None: the table of the fit.
+        fraction
+            Share of the observed cells of every column to hide, at random; at least one per column where
+            possible, and never the last one of a row, a column or a level.
+        random_state
+            A seed for what is hidden and for the fit; None: that of the model.
+        """
+        if X is None:
+            check_is_fitted(self, "draws_")
+            frame, schema, pinned = self._frame, self.schema_, self._problem.pinned
+        else:
+            frame = Frame.read(X)
+            schema, pinned = Schema.infer(frame, self.schema), None
+        x = encode(frame, schema.kinds).x
+        seed = _seed_sequence(self.random_state if random_state is None else random_state)
+        rng = np.random.default_rng(seed.spawn(1)[0])
+        hidden = choose_hidden(x, schema.kinds, fraction, rng)
+        columns = {name: hidden[:, d] for d, name in enumerate(schema.kinds)}
+        rest = (
+            clone(self)
+            .set_params(schema=self._unlearnt(schema), random_state=int(rng.integers(2**32)))
+            .fit(HiddenCells(frame, columns), inactive=pinned)
+        )
+        return judge(rest.predictive(), rest.schema_.kinds, x, hidden, rng)
+
+    def _unlearnt(self, schema: Schema) -> Schema:
+        """Return the schema as it was given or inferred, with its levels but nothing else that was learnt."""
+        given = self.schema if isinstance(self.schema, Schema) else Schema(self.schema or {})
+        kinds: dict[str, Any] = {}
+        for name, kind in schema.items():
+            bare = given[name] if name in given else None if kind is None else type(kind)()
+            levels = getattr(kind, "levels", None)
+            kinds[name] = bare if bare is None or levels is None else replace(bare, levels=levels)  # type: ignore[call-arg]
+        return Schema(kinds, schema.reasons)
 
     def features(self) -> Any:
         """Return one row per feature of the representative draw: name, share of rows, stability."""

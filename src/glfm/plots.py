@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from glfm.column import FloatArray
+from glfm.errors import DataError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -16,11 +18,13 @@ if TYPE_CHECKING:
     from matplotlib.container import BarContainer
     from matplotlib.image import AxesImage
 
-__all__ = ["BLUE", "GREY", "ORANGE", "errors", "feature_matrix", "intervals"]
+__all__ = ["BLUE", "GREY", "ORANGE", "coverage", "errors", "feature_matrix", "intervals", "save"]
 
 # Okabe and Ito's colours, which people with any colour vision can tell apart.
 BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#B8B8B8"
-_PALE, _INK = "#F0F0F0", "#333333"
+_PALE, _BAND, _INK = "#F0F0F0", "#E2E2E2", "#333333"
+_SHADES = (BLUE, ORANGE, "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+_MARKERS = "osD^vP"
 
 
 def feature_matrix(
@@ -111,6 +115,76 @@ def intervals(
     ax.margins(x=0.02)
     _open(ax)
     return lines, middles, values
+
+
+def coverage(
+    masses: Sequence[float],
+    observed: Mapping[str, FloatArray],
+    sizes: Mapping[str, int],
+    *,
+    ax: Axes,
+) -> dict[str, PathCollection]:
+    """Draw the share of cells that intervals held beside the share they should hold.
+
+    A pale bar reaches as far as chance does in 95 of 100 cases, given the number of cells.
+
+    Parameters
+    ----------
+    masses
+        Of the intervals.
+    observed
+        Per group, the share of cells held by the intervals of each mass.
+    sizes
+        Number of cells of each group.
+    ax
+        Where to draw.
+    """
+    nominal = np.asarray(masses, dtype=np.float64)
+    at = np.arange(nominal.size)
+    ax.hlines(nominal, at - 0.42, at + 0.42, colors=_INK, linewidth=1, zorder=2)
+    step = 0.8 / len(observed)
+    points = {}
+    lowest = 1.0
+    for i, (name, shares) in enumerate(observed.items()):
+        x = at + (i - 0.5 * (len(observed) - 1)) * step
+        reach = 1.96 * np.sqrt(nominal * (1.0 - nominal) / sizes[name])
+        low, high = np.clip(nominal - reach, 0.0, 1.0), np.clip(nominal + reach, 0.0, 1.0)
+        band = ax.bar(x, high - low, 0.8 * step, bottom=low, color=_BAND, zorder=1)
+        points[name] = ax.scatter(
+            x,
+            shares,
+            s=40,
+            color=_SHADES[i % len(_SHADES)],
+            marker=_MARKERS[i % len(_MARKERS)],
+            label=f"{name} ({sizes[name]})",
+            zorder=3,
+        )
+        lowest = min(lowest, float(low.min()), float(np.min(shares)))
+    band.set_label("within chance")
+    ax.set_ylim(max(lowest - 0.05, -0.03), 1.03)
+    ax.set_xticks(at, [f"{mass:.0%}" for mass in nominal])
+    ax.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
+    ax.tick_params(axis="x", length=0)
+    ax.set_xlabel("mass of the interval")
+    ax.set_ylabel("hidden cells it held")
+    ax.legend(
+        frameon=False,
+        loc="upper left",
+        bbox_to_anchor=(1.0, 1.0),
+        title="kind (hidden cells)",
+        alignment="left",
+    )
+    _open(ax)
+    return points
+
+
+def save(figure: Any, path: Path) -> None:
+    """Write a figure to a file, or say in one sentence why that is not possible."""
+    try:
+        figure.savefig(path, dpi=150)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise DataError(f"The picture cannot be written to {str(path)!r}: {reason}.") from error
 
 
 def _open(ax: Axes) -> None:

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from glfm.cells import LevelCells, NumberCells, cells_of
@@ -17,6 +18,7 @@ from glfm.kinds.base import Kind
 from glfm.kinds.levelled import LevelledKind
 from glfm.problem import Problem
 from glfm.table import Frame
+from glfm.uncertainty import cell_table, ranked
 
 __all__ = ["How", "Predictive"]
 
@@ -65,9 +67,7 @@ class Predictive:
 
     def interval(self, mass: float = 0.9) -> tuple[Any, Any]:
         """Return the lower and upper ends of central intervals of numeric and ordinal columns."""
-        if not 0.0 < mass < 1.0:
-            raise SchemaError(f"The mass of an interval lies between 0 and 1, not at {mass!r}.")
-        tail = 0.5 * (1.0 - mass)
+        tail = _tail(mass)
         ends = []
         for q in (tail, 1.0 - tail):
             columns = self._columns("is_ordered", partial(_quantile, q=q))
@@ -92,6 +92,34 @@ class Predictive:
     def cdf(self, values: Any) -> Any:
         """Return the probability of not exceeding given values of numeric and ordinal columns."""
         return self._frame.new(self._at(values, "is_ordered", lambda cells, x: cells.cdf(x)))
+
+    def sd(self) -> Any:
+        """Return the standard deviations of the numeric columns."""
+        return self._frame.new(self._columns("is_number", _sd))
+
+    def entropy(self) -> Any:
+        """Return the Shannon entropies, in nats, of the categorical and ordinal columns.
+
+        Numbers have none that does not depend on their units: ask for their `sd`.
+        """
+        levelled = [name for name, kind in self._problem.kinds.items() if isinstance(kind, LevelledKind)]
+        return self._frame.new({name: self._column(name, _entropy) for name in levelled})
+
+    def uncertainty(self, mass: float = 0.9) -> pd.DataFrame:
+        """Return how sure every imputed cell is, the least reliable first; see `GLFM.uncertainty`."""
+        tail = _tail(mass)
+        parts = []
+        for d, (name, kind) in enumerate(self._problem.kinds.items()):
+            x = self._problem.x[:, d]
+            holes = np.flatnonzero(np.isnan(x))
+            for start in range(0, holes.size, _ROWS_AT_ONCE):
+                rows = holes[start : start + _ROWS_AT_ONCE]
+                part = cell_table(self.cells(name, rows), x, tail)
+                for what in ("value", "lower", "upper"):
+                    if what in part:
+                        part[what] = kind.decode(part[what].to_numpy()).astype(object)
+                parts.append(part.assign(row=list(self._frame.labels[rows]), column=name))
+        return ranked(parts)
 
     def sample(self, n: int = 1) -> list[Any]:
         """Return `n` whole tables, each drawn jointly from one posterior draw, in turn if there are fewer."""
@@ -128,7 +156,7 @@ class Predictive:
             raise SchemaError(f"There is no modelled column {column!r}: choose one of {names}.")
         return self._problem.kinds[column]
 
-    def _cells(self, column: str, rows: NDArray[np.intp]) -> AnyCells:
+    def cells(self, column: str, rows: NDArray[np.intp]) -> AnyCells:
         """Return the cells of some rows, with one component per draw."""
         d = self._problem.names.index(column)
         part = self._problem.slices[d]
@@ -143,7 +171,7 @@ class Predictive:
         """Answer a question for a column, some rows at a time."""
         rows = np.arange(self._problem.n_rows) if rows is None else rows
         parts = [
-            answer(self._cells(column, rows[start : start + _ROWS_AT_ONCE]))
+            answer(self.cells(column, rows[start : start + _ROWS_AT_ONCE]))
             for start in range(0, rows.size, _ROWS_AT_ONCE)
         ]
         return np.concatenate(parts)
@@ -178,7 +206,7 @@ class Predictive:
                 score = np.full(x.size, np.nan)
                 for start in range(0, rows.size, _ROWS_AT_ONCE):
                     some = rows[start : start + _ROWS_AT_ONCE]
-                    score[some] = answer(self._cells(name, some), x[some])
+                    score[some] = answer(self.cells(name, some), x[some])
                 out[name] = score
         return out
 
@@ -203,6 +231,23 @@ class Predictive:
 
     def _decoded(self, columns: dict[str, FloatArray]) -> dict[str, NDArray[Any]]:
         return {name: self._problem.kinds[name].decode(x) for name, x in columns.items()}
+
+
+def _tail(mass: float) -> float:
+    """Return what a central interval leaves out on each side."""
+    if not 0.0 < mass < 1.0:
+        raise SchemaError(f"The mass of an interval lies between 0 and 1, not at {mass!r}.")
+    return 0.5 * (1.0 - mass)
+
+
+def _sd(cells: AnyCells) -> FloatArray:
+    assert isinstance(cells, NumberCells)
+    return cells.sd()
+
+
+def _entropy(cells: AnyCells) -> FloatArray:
+    assert isinstance(cells, LevelCells)
+    return cells.entropy()
 
 
 def _mean(cells: AnyCells) -> FloatArray:

@@ -155,6 +155,11 @@ class Frame(ABC):
         """Whether another table has the same rows in the same order, as far as row labels tell."""
         return self.n_rows == other.n_rows
 
+    @property
+    def labels(self) -> Any:
+        """Labels of the rows: those of a pandas index, otherwise positions."""
+        return np.arange(self.n_rows)
+
     def _position(self, name: str) -> int:
         try:
             return self.names.index(name)
@@ -195,6 +200,10 @@ class _PandasFrame(Frame):
         if not isinstance(other, _PandasFrame) or isinstance(other, _ArrayFrame):
             return super().has_rows_of(other)
         return bool(self._data.index.equals(other._data.index))
+
+    @property
+    def labels(self) -> Any:
+        return self._data.index
 
     def _series(self, name: str) -> Any:
         return self._data.iloc[:, self._position(name)]

@@ -55,7 +55,7 @@ def test_version(run: Run) -> None:
 def test_help_names_the_commands(run: Run) -> None:
     code, out, _ = run("--help")
     assert code == 0
-    assert all(name in out for name in ("demo", "impute", "schema"))
+    assert all(name in out for name in ("calibrate", "demo", "impute", "schema"))
 
 
 def test_schema_prints_json_that_reads_back(run: Run, table: Path) -> None:
@@ -134,6 +134,23 @@ def test_file_types(run: Run, tmp_path: Path, extension: str) -> None:
     assert done["visits"].dtype.kind == "i"
 
 
+def test_calibrate_says_how_well_intervals_hold(run: Run, table: Path) -> None:
+    code, out, err = run(
+        "calibrate", "table.csv", "-o", "held.csv", "--plot", "held.png", "--fraction", "0.3", *QUICK
+    )
+    assert (code, err) == (0, "")
+    assert "hidden cells" in out.splitlines()[-1]
+    assert all(kind in out for kind in ("count", "categorical", "real", "all"))
+    held = pd.read_csv("held.csv")
+    assert list(held["column"]) == ["visits", "zip", "ward", "score"]
+    assert held["cover_90"].between(0, 1).all()
+    assert Path("held.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_calibrate_repeats(run: Run, table: Path) -> None:
+    assert run("calibrate", "table.csv", *QUICK) == run("calibrate", "table.csv", *QUICK)
+
+
 def test_text_that_means_missing(run: Run, tmp_path: Path) -> None:
     (tmp_path / "marks.csv").write_text("a,b\n1.5,NA\n?,x\n2.5,NA\n-3.5,x\n", encoding="utf-8")
     _, out, _ = run("schema", "marks.csv", "--na", "?")
@@ -152,6 +169,9 @@ WRONG = {
     "unknown column": (["impute", "table.csv", "--schema", "unknown.json"], "no column 'height'"),
     "unknown kind": (["impute", "table.csv", "--schema", "kind.json"], "nominal"),
     "wrong level": (["impute", "table.csv", "--schema", "level.json", *QUICK], "'ward'"),
+    "no fraction": (["calibrate", "table.csv", "--fraction", "2"], "fraction is a share"),
+    "no table": (["calibrate", "table.csv", "-o", "held.xls"], "'held.xls' has none of the extensions"),
+    "no picture": (["calibrate", "table.csv", "--plot", "no/held.png", *QUICK], "cannot be written"),
     "no chains": (["impute", "table.csv", "--chains", "0"], "n_chains must be at least 1"),
     "one stdout": (["impute", "table.csv", "--m", "2"], "name the files with --output"),
     "empty file": (["schema", "empty.csv"], "cannot be read"),

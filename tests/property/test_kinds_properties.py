@@ -179,7 +179,7 @@ def test_learning_does_not_depend_on_the_unit_of_measurement(cls: type[Kind], fa
     other = cls().learn(Column("a", values * factor, "float"))
     tolerance = 1e-2 if cls is Count else 1e-9
     np.testing.assert_allclose(
-        other._pseudo(values * factor), one._pseudo(values), rtol=tolerance, atol=tolerance
+        other.pseudo(values * factor), one.pseudo(values), rtol=tolerance, atol=tolerance
     )
 
 

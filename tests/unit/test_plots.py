@@ -41,6 +41,17 @@ def test_intervals_colour_what_they_miss(ax: Axes) -> None:
     assert (colours[1] != colours[0]).any()
 
 
+def test_coverage_marks_every_mass_of_every_group(ax: Axes) -> None:
+    observed = {"real": np.array([0.5, 0.9]), "count": np.array([0.4, 0.2])}
+    points = plots.coverage([0.5, 0.9], observed, {"real": 40, "count": 10}, ax=ax)
+    assert list(points) == ["real", "count"]
+    np.testing.assert_array_equal(points["count"].get_offsets()[:, 1], [0.4, 0.2])
+    assert (points["real"].get_facecolor() != points["count"].get_facecolor()).any()
+    heights = [patch.get_height() for patch in ax.patches]
+    np.testing.assert_allclose(heights[0], 2 * 1.96 * np.sqrt(0.25 / 40))
+    assert ax.get_ylim()[0] < 0.2
+
+
 def test_importing_plots_leaves_matplotlib_alone() -> None:
     code = "import sys, glfm.plots; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], timeout=120, check=False).returncode == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -80,38 +81,62 @@ class Count(NumericKind):
 
     def mean(self, location: FloatArray, variance: float, theta: FloatArray) -> FloatArray:
         """Return the mean: the sum of P(X >= x), and an integral where counts are too many to sum."""
+        return self._survival_moment(np.ones_like, lambda t: t, location, variance)
+
+    def mean_square(self, location: FloatArray, variance: float, theta: FloatArray) -> FloatArray:
+        """Return the mean of the square: as the mean, each P(X >= x) with the weight x^2 - (x - 1)^2."""
+        return self._survival_moment(lambda x: 2.0 * x - 1.0, lambda t: t * t - t, location, variance)
+
+    def _survival_moment(
+        self,
+        weight: Callable[[FloatArray], FloatArray],
+        integral: Callable[[FloatArray], FloatArray],
+        location: FloatArray,
+        variance: float,
+    ) -> FloatArray:
+        """Add up weight(x) P(X >= x) over x = 1, 2, ...; `integral` is that of the weight."""
         center, sd = location[:, 0], math.sqrt(variance + self.aux_variance)
-        edges = self.place(np.arange(1.0, _MAX_EDGES + 1.0))
+        counts = np.arange(1.0, _MAX_EDGES + 1.0)
         sign = 1.0 if self.link.increasing else -1.0
         low, high = self.support
-        mean = np.asarray(_survival_sum(center, sd, edges, sign, low, high))
+        total = np.asarray(_survival_sum(center, sd, self.place(counts), weight(counts), sign, low, high))
         # The sum over all x > _MAX_EDGES is, by the midpoint rule, an integral from here on.
-        start = _MAX_EDGES + 0.5
-        edge = float(self.place(np.array([start]))[0])
+        start = np.array([_MAX_EDGES + 0.5])
+        edge = float(self.place(start)[0])
         if self.link.increasing:
             low = max(low, edge)
         else:
             high = min(high, edge)
         if np.isinf(edge):
-            return mean
-        return mean + self._integral(
-            lambda w: np.minimum(self.link.forward(w), _LARGEST) - start, center, sd, low, high
+            return total
+        return total + self._integral(
+            lambda w: integral(np.minimum(self.link.forward(w), _LARGEST)) - integral(start),
+            center,
+            sd,
+            low,
+            high,
         )
 
 
 @kernel
 def _survival_sum(
-    center: FloatArray, sd: float, edges: FloatArray, sign: float, low: float, high: float
+    center: FloatArray,
+    sd: float,
+    edges: FloatArray,
+    weights: FloatArray,
+    sign: float,
+    low: float,
+    high: float,
 ) -> FloatArray:
-    """Add up P(X >= x) over x = 1, 2, ..., whose edges are given; w is truncated to [low, high]."""
+    """Add up weighted P(X >= x) over x = 1, 2, ..., whose edges are given; w is truncated to [low, high]."""
     out = np.zeros(center.size)
     end = sign * (center - (low if sign < 0.0 else high)) / sd
     for n in range(center.size):
         beyond = cdf(end[n])
-        for edge in edges:
-            z = sign * (center[n] - edge) / sd
+        for i in range(edges.size):
+            z = sign * (center[n] - edges[i]) / sd
             if z < -_NOTHING:
                 break
-            out[n] += (1.0 if z > _NOTHING else cdf(z)) - beyond
+            out[n] += weights[i] * ((1.0 if z > _NOTHING else cdf(z)) - beyond)
         out[n] /= 1.0 - beyond
     return out

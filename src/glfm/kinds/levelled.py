@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, replace
@@ -14,7 +15,7 @@ from glfm.column import Column, FloatArray
 from glfm.errors import DataError, SchemaError
 from glfm.kinds.base import Evidence, Kind
 
-__all__ = ["LevelledKind"]
+__all__ = ["LevelledKind", "entropy"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,9 +110,22 @@ class LevelledKind(Kind):
     def evidence(self, x: FloatArray) -> Evidence:
         return (np.where(np.isnan(x), -1.0, x).astype(np.int32),)
 
+    def spread(self, x: FloatArray) -> float:
+        """Return the entropy (nats) of the frequencies of observed levels; of all levels if none is."""
+        seen = x[~np.isnan(x)].astype(np.intp)
+        if not seen.size:
+            return math.log(self.n_levels)
+        share = np.bincount(seen) / seen.size
+        return float(entropy(share))
+
     @abstractmethod
     def probabilities(self, location: FloatArray, variance: float, theta: FloatArray) -> FloatArray:
         """Return the probability of every level for each row, rows x levels."""
+
+
+def entropy(p: FloatArray) -> FloatArray:
+    """Return the Shannon entropy, in nats, of probabilities along the last axis."""
+    return np.asarray(-(p * np.log(np.where(p > 0.0, p, 1.0))).sum(axis=-1))
 
 
 def _plain(level: Hashable) -> Hashable:

@@ -98,7 +98,7 @@ class NumericKind(Kind):
         x = self._read(column)
         if self._is_learnt:
             observed = x[~np.isnan(x)]
-            _check_reached(column, observed, self._pseudo(observed))
+            _check_reached(column, observed, self.pseudo(observed))
         return x
 
     def encode_value(self, column: Column) -> FloatArray:
@@ -170,7 +170,8 @@ class NumericKind(Kind):
         link = Link(mapping, transform, self.shift, self.scale, self.unit)
         return link if transform is None else replace(link, increasing=_is_increasing(link))
 
-    def _pseudo(self, x: FloatArray) -> FloatArray:
+    def pseudo(self, x: FloatArray) -> FloatArray:
+        """Return the point of the pseudo-scale that stands for each observed value."""
         return self.link.inverse(self._representatives(x))
 
     def place(self, x: FloatArray) -> FloatArray:
@@ -265,12 +266,25 @@ class NumericKind(Kind):
 
     def mean(self, location: FloatArray, variance: float, theta: FloatArray) -> FloatArray:
         """Return the mean of each cell."""
+        return self._moment(self.to_value, location, variance)
+
+    def mean_square(self, location: FloatArray, variance: float, theta: FloatArray) -> FloatArray:
+        """Return the mean of the square of each cell."""
+        return self._moment(lambda w: np.square(self.to_value(w)), location, variance)
+
+    def _moment(
+        self, value: Callable[[FloatArray], FloatArray], location: FloatArray, variance: float
+    ) -> FloatArray:
         low, high = self.support
-        if self.atom is not None:  # the atom is the value zero, so it adds nothing to the mean
+        if self.atom is not None:  # the atom is the value zero, so it adds nothing to a moment
             low, high = (max(low, self.atom[1]), high) if self.atom[0] == -np.inf else (low, self.atom[0])
-        return self._integral(
-            self.to_value, location[:, 0], math.sqrt(variance + self.aux_variance), low, high
-        )
+        return self._integral(value, location[:, 0], math.sqrt(variance + self.aux_variance), low, high)
+
+    def spread(self, x: FloatArray) -> float:
+        """Return the variance of observed values on the pseudo-scale, 1 if there is none."""
+        w = self.pseudo(x[~np.isnan(x)])
+        spread = float(w.var()) if w.size else 0.0
+        return spread if spread > 1e-12 else 1.0
 
     def _integral(
         self,
