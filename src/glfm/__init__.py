@@ -21,6 +21,7 @@ _HOMES = {
     "SchemaError": "glfm.errors",
     "SamplerError": "glfm.errors",
     "FitWarning": "glfm.errors",
+    "baselines": "",
     "datasets": "",
     "testing": "",
 }
@@ -28,6 +29,7 @@ _HOMES = {
 __all__ = ["__version__", *_HOMES]
 
 if TYPE_CHECKING:
+    from glfm import baselines as baselines
     from glfm import datasets as datasets
     from glfm import testing as testing
     from glfm.engine import LocalEngine as LocalEngine

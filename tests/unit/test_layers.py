@@ -25,13 +25,13 @@ LAYERS = [
     ["engine", "predictive", "align"],
     ["summary"],
     ["model"],
-    ["datasets", "files", "plots", "testing"],
+    ["baselines", "datasets", "files", "plots", "testing"],
     ["demo"],
     ["cli"],
     ["__init__", "__main__"],
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
-PACKAGES = {"kernels", "kinds", "testing"}
+PACKAGES = {"baselines", "kernels", "kinds", "testing"}
 
 
 def imports(path: Path) -> set[str]:
