@@ -163,8 +163,9 @@ def run(task: Task) -> dict[str, Any]:
         "rows": len(table.frame),
         "hidden": int(mask.sum()),
         "score": float(np.nanmean(score.to_numpy())),
-        "columns": {name: round(float(score[name].mean()), 4) for name in score if score[name].notna().any()},
-        "kinds": {name: label(kind) for name, kind in table.kinds.items()},
+        "columns": [None if np.isnan(mean) else round(mean, 4) for mean in score.mean().tolist()],
+        # Names are long and there are thousands of lines: the first split has them for all.
+        **({"kinds": {name: label(kind) for name, kind in table.kinds.items()}} if task.split == 0 else {}),
         "features_mean": float(np.mean(features)),
         "features_max": int(np.max(features)),
         "fit_seconds": round(fitted - begin, 2),
@@ -198,7 +199,7 @@ def read(path: Path) -> list[dict[str, Any]]:
 def append(path: Path, line: dict[str, Any]) -> None:
     """Add one line in one write."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    data = (json.dumps(line) + "\n").encode()
+    data = (json.dumps(line, separators=(",", ":")) + "\n").encode()
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     try:
         os.write(handle, data)

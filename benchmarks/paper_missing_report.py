@@ -73,10 +73,18 @@ def columns_by_family(found: pd.DataFrame, table: str) -> tuple[int, pd.DataFram
     rows = found[found["table"] == table]
     percentage = min(rows["percentage"].unique(), key=lambda p: (abs(p - 50), p))
     rows = rows[rows["percentage"] == percentage]
-    scores = {f: pd.DataFrame(list(part["columns"])).mean() for f, part in rows.groupby("family")}
-    kinds = rows["kinds"].iloc[0]
+    kinds = kinds_of(found, table)
+    scores = {
+        f: pd.DataFrame(list(part["columns"]), columns=list(kinds), dtype=float).mean()
+        for f, part in rows.groupby("family")
+    }
     names = sorted(kinds, key=lambda name: (_ORDER[kinds[name][0]], int(kinds[name][1:] or 0)))
     return int(percentage), pd.DataFrame(scores).reindex(names), kinds
+
+
+def kinds_of(found: pd.DataFrame, table: str) -> dict[str, str]:
+    """Return the kinds of a table's columns, which lines of the first split have."""
+    return dict(found[found["table"] == table]["kinds"].dropna().iloc[0])
 
 
 def tables_of(found: pd.DataFrame) -> list[str]:
@@ -130,11 +138,11 @@ def _claim(text: str, holds: dict[str, bool], numbers: dict[str, str], unit: str
     if not holds:
         return Claim(text, "not measured", "")
     count = sum(holds.values())
-    many = len(holds) > 1
-    verdict = "holds" if count == len(holds) else "does not hold"
-    said = f"{verdict} ({count} of {len(holds)} tables)" if many else verdict
+    verdict = "holds" if count else "does not hold"
+    if len(holds) > 1:
+        verdict = f"{verdict} on {f'{count} of {len(holds)}' if count else 'any of the'} tables"
     listed = "; ".join(f"{TITLES[name]} {value}" for name, value in numbers.items())
-    return Claim(text, said, f"{listed} ({unit})")
+    return Claim(text, verdict, f"{unit[:1].upper()}{unit[1:]}: {listed}.")
 
 
 def _leads(scores: pd.DataFrame) -> tuple[float, float]:
@@ -162,15 +170,17 @@ def _columns_claim(found: pd.DataFrame, have: list[str]) -> Claim:
         behind = scores["GLFM"] - scores[["SIBP", "BPMF"]].max(axis=1)
         fallen = {f: int((scores[f] < scores["GLFM"] - DROP).sum()) for f in ("SIBP", "BPMF")}
         holds[name] = bool(behind.min() > -DROP and sum(fallen.values()) > 0)
-        numbers[name] = (
-            f"GLFM at worst {behind.min():+.2f} against the better of the others, columns fallen: "
-            f"SIBP {fallen['SIBP']}, BPMF {fallen['BPMF']}"
-        )
+        numbers[name] = f"{behind.min():+.2f}, fallen {fallen['SIBP']} and {fallen['BPMF']}"
     text = (
         "GLFM does about equally well on all columns while the others fall on some "
         f"(by more than {DROP:.0f} nat, at 50 % hidden)"
     )
-    return _claim(text, holds, numbers, "nats per cell, and columns")
+    return _claim(
+        text,
+        holds,
+        numbers,
+        "GLFM's worst column against the better of the others in nats, and how many columns fell with SIBP and BPMF",
+    )
 
 
 def _features_claim(found: pd.DataFrame, have: list[str]) -> Claim:
@@ -213,8 +223,8 @@ def page() -> str:
             lines.append(
                 f"| {name} | {percentage} % | {len(part)} | {' | '.join(cells)} | {here['GLFM']:.0f} | {here['SIBP']:.0f} |"
             )
-    lines += ["", "| claim of the paper | here | numbers |", "|---|---|---|"]
-    lines += [f"| {claim.text} | {claim.verdict} | {claim.numbers} |" for claim in claims(found)]
+    lines += ["", "### Claims of the paper", ""]
+    lines += [f"- {claim.text}: **{claim.verdict}**. {claim.numbers}".rstrip() for claim in claims(found)]
     return "\n".join(lines)
 
 
@@ -234,7 +244,7 @@ def _setup(path: Path, found: pd.DataFrame) -> list[str]:
         seconds = (rows["fit_seconds"] + rows["score_seconds"]).groupby(rows["family"]).mean()
         spent = ", ".join(f"{f} {seconds[f]:.0f} s" for f in FAMILIES)
         said.append(
-            f"- {TITLES[name]}: {rows['rows'].iloc[0]:,} rows of {len(rows['kinds'].iloc[0])} columns; shown are "
+            f"- {TITLES[name]}: {rows['rows'].iloc[0]:,} rows of {len(kinds_of(found, name))} columns; shown are "
             f"{variants['SIBP']} and {variants['BPMF']}; a fit takes {spent}."
         )
     settings = found.drop_duplicates("family").set_index("family")["settings"]
@@ -278,7 +288,7 @@ def draw_percentages(found: pd.DataFrame, path: Path) -> None:
     for ax in axes[:, 0]:
         ax.set_ylabel("log-likelihood per hidden cell")
     _legend(axes.flat[0], list(axes.flat)[len(names) :])
-    figure.savefig(path, dpi=150)
+    figure.savefig(path, dpi=110)
     plt.close(figure)
 
 
@@ -308,12 +318,13 @@ def draw_columns(found: pd.DataFrame, path: Path) -> None:
         letters = [kinds[column][0] for column in scores.index]
         for edge in np.flatnonzero(np.array(letters[1:]) != np.array(letters[:-1])):
             ax.axvline(edge + 0.5, color=GREY, linewidth=0.8)
-        ax.set_xticks(at, [kinds[column] for column in scores.index], fontsize=7)
+        ax.set_xticks(at, [kinds[column] for column in scores.index], rotation=90 if len(at) > 45 else 0)
         ax.set_xlim(-0.7, len(at) - 0.3)
         _finish(ax, f"{TITLES[name]}, {percentage} % hidden", float(scores.min().min()))
     figure.supylabel("log-likelihood per hidden cell", fontsize=10)
-    axes[0, 0].legend(loc="lower right", ncols=3, frameon=False, fontsize=8, reverse=True)
-    figure.savefig(path, dpi=150)
+    handles, labels = axes[0, 0].get_legend_handles_labels()
+    figure.legend(handles[::-1], labels[::-1], loc="outside upper right", ncols=3, frameon=False, fontsize=8)
+    figure.savefig(path, dpi=110)
     plt.close(figure)
 
 
@@ -323,7 +334,7 @@ def _finish(ax: Any, name: str, lowest: float) -> None:
     ax.set_title(TITLES.get(name, name), fontsize=10)
     ax.spines[["top", "right"]].set_visible(False)
     ax.spines[["left", "bottom"]].set_color(GREY)
-    ax.tick_params(labelsize=8)
+    ax.tick_params(labelsize=7)
 
 
 def _legend(first: Any, free: list[Any]) -> None:

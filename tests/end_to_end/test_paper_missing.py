@@ -69,8 +69,8 @@ def made_up(path: Path, best: str) -> Path:
                             "method": method,
                             "rows": 10,
                             "score": score,
-                            "columns": {"a": score, "b": score - 3.0 * (method != best)},
-                            "kinds": {"a": "C2", "b": "R"},
+                            "columns": [score, score - 3.0 * (method != best)],
+                            **({} if split else {"kinds": {"a": "C2", "b": "R"}}),
                             "features_mean": 5.0 if best == "GLFM" else 30.0,
                             "features_max": 40,
                             "fit_seconds": 1.0,
@@ -90,9 +90,9 @@ def test_verdicts_follow_the_results(tmp_path, report, best):
     leads, survey, worst, fall, columns, features = report.claims(found)
     expected = "holds" if best == "GLFM" else "does not hold"
     for claim in (leads, worst, columns, features):
-        assert claim.verdict.split(" (")[0] == expected
+        assert claim.verdict.split(" on ")[0] == expected
     assert survey.verdict == "does not hold"
-    assert fall.verdict == "holds (2 of 2 tables)"
+    assert fall.verdict == "holds on 2 of 2 tables"
 
 
 def test_page_and_figures(tmp_path, report, monkeypatch):
@@ -102,5 +102,5 @@ def test_page_and_figures(tmp_path, report, monkeypatch):
     monkeypatch.setattr(report, "IMAGES", tmp_path)
     page = report.page()
     assert "| wine_quality | 10 % | 3 | -0.601 ± 0.001 |" in page
-    assert page.count("| holds") == 5
+    assert page.count("**holds") == 5
     assert all(image.stat().st_size > 10_000 for image in report.draw())
