@@ -36,7 +36,7 @@ class BPMF(GaussianBaseline):
         Length of the factors.
     precision
         A fixed precision of the noise, which all cells share; None: sampled, with the prior Gamma(1, 1). The
-        paper's 2 is the default: sampled, it grows with `n_features`, and held-out cells are predicted worse.
+        default is the paper's.
     n_warmup, n_draws, thin
         n_warmup + n_draws * thin sweeps are made and n_draws of them are kept.
     random_state

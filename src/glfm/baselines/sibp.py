@@ -30,8 +30,8 @@ class SIBP(GaussianBaseline):
     alpha, n_chains, n_warmup, n_draws, thin, n_jobs, random_state, progress
         As for `glfm.GLFM`.
     noise_variance
-        A fixed variance of the noise of all columns; None: sampled, one per column. Sampled, it follows
-        continuous columns better, but shrinks on rare levels until a wrong guess is very costly.
+        A fixed variance of the noise of all columns; None: sampled, one per column. The default is that of
+        `BPMF`; which value is best depends on the table.
     bias
         Whether every row has one more feature that is always on; normalised columns need none.
 
