@@ -8,7 +8,7 @@ export OMP_NUM_THREADS = 1
 export OPENBLAS_NUM_THREADS = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lint format types unit test test-slow demo bench bench-heldout docs clean
+.PHONY: help setup lint format types unit test test-slow demo bench bench-heldout paper-missing docs clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -56,7 +56,12 @@ bench: $(FRESH) ## speed: ratio to the floor, growth, start, memory, effective d
 bench-heldout: $(FRESH) ## held-out log-likelihood on four real tables (half an hour; needs GLFM_DATA)
 	$(BIN)/python benchmarks/heldout.py --output benchmarks/results/heldout.json
 
-docs: $(STAMP) ## write the benchmark tables into docs/
+# For example: make paper-missing QUICK=1, or make paper-missing ARGS="--splits 3 --tables wine_quality"
+paper-missing: $(FRESH) ## the paper's missing-data experiment (days; QUICK=1: minutes; needs GLFM_DATA)
+	$(BIN)/python benchmarks/paper_missing.py $(if $(QUICK),--quick) $(ARGS)
+	$(BIN)/python docs/make_tables.py
+
+docs: $(STAMP) ## write the benchmark tables and figures into docs/
 	$(BIN)/python docs/make_tables.py
 
 clean: ## remove the environment and every cache

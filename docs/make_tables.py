@@ -1,12 +1,16 @@
-"""Write the tables of docs/heldout.md and docs/performance.md from the last benchmark results."""
+"""Write the tables and figures of the pages about benchmarks from the last results."""
 
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
 RESULTS = HERE.parent / "benchmarks" / "results"
+
+sys.path.insert(0, str(HERE.parent / "benchmarks"))
+import paper_missing_report
 
 
 def heldout() -> str:
@@ -73,10 +77,20 @@ def performance() -> str:
     return "\n".join(lines)
 
 
+def paper_missing() -> str:
+    paper_missing_report.draw()
+    return paper_missing_report.page()
+
+
 def main() -> None:
     for page, table, result in (
         ("heldout.md", heldout, "heldout.json"),
         ("performance.md", performance, "speed.json"),
+        (
+            "paper-missing.md",
+            paper_missing,
+            getattr(paper_missing_report.results(), "name", "paper-missing.jsonl"),
+        ),
     ):
         if not (RESULTS / result).exists():
             print(f"{page}: skipped, there is no {result}")

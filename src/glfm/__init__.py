@@ -23,6 +23,7 @@ _HOMES = {
     "SchemaError": "glfm.errors",
     "SamplerError": "glfm.errors",
     "FitWarning": "glfm.errors",
+    "baselines": "",
     "datasets": "",
     "testing": "",
 }
@@ -30,6 +31,7 @@ _HOMES = {
 __all__ = ["__version__", *_HOMES]
 
 if TYPE_CHECKING:
+    from glfm import baselines as baselines
     from glfm import datasets as datasets
     from glfm import testing as testing
     from glfm.calibration import Calibration as Calibration

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from glfm.cells import LevelCells, NumberCells, cells_of
 from glfm.column import FloatArray
 from glfm.draws import Draw
-from glfm.errors import DataError, SchemaError
+from glfm.errors import SchemaError
 from glfm.kinds.base import Kind
 from glfm.kinds.levelled import LevelledKind
 from glfm.problem import Problem
@@ -185,19 +185,7 @@ class Predictive:
         self, values: Any, which: str, answer: Callable[[AnyCells, FloatArray], FloatArray]
     ) -> dict[str, FloatArray]:
         """Answer a question about given values, one per cell."""
-        given = Frame.read(values)
-        if given.n_rows != self._problem.n_rows:
-            raise DataError(
-                f"The values have {given.n_rows} rows but the table has {self._problem.n_rows}: "
-                "give one row of values for each of its rows."
-            )
-        unknown = [name for name in given.names if name not in self._frame.names]
-        if unknown:
-            raise DataError(
-                f"The values have a column {unknown[0]!r} that the table has not: use the table's names."
-            )
-        if not self._frame.has_rows_of(given):
-            raise DataError("The values have other row labels than the table: put them into its order.")
+        given = self._frame.read_values(values)
         out = {}
         for name, kind in self._problem.kinds.items():
             if name in given.names and getattr(kind, which):

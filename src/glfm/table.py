@@ -151,6 +151,23 @@ class Frame(ABC):
         }
         return self._assemble(filled, list(filled))
 
+    def read_values(self, values: object) -> Frame:
+        """Read values for cells of this table: the same rows, and some of its columns."""
+        given = Frame.read(values)
+        if given.n_rows != self.n_rows:
+            raise DataError(
+                f"The values have {given.n_rows} rows but the table has {self.n_rows}: "
+                "give one row of values for each of its rows."
+            )
+        unknown = [name for name in given.names if name not in self.names]
+        if unknown:
+            raise DataError(
+                f"The values have a column {unknown[0]!r} that the table has not: use the table's names."
+            )
+        if not self.has_rows_of(given):
+            raise DataError("The values have other row labels than the table: put them into its order.")
+        return given
+
     def has_rows_of(self, other: Frame) -> bool:
         """Whether another table has the same rows in the same order, as far as row labels tell."""
         return self.n_rows == other.n_rows

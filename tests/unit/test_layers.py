@@ -26,13 +26,13 @@ LAYERS = [
     ["engine", "predictive", "align"],
     ["summary", "pooling", "calibration"],
     ["model"],
-    ["datasets", "files", "testing"],
+    ["baselines", "datasets", "files", "testing"],
     ["demo"],
     ["cli"],
     ["__init__", "__main__"],
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
-PACKAGES = {"kernels", "kinds", "testing"}
+PACKAGES = {"baselines", "kernels", "kinds", "testing"}
 
 
 def imports(path: Path) -> set[str]:
