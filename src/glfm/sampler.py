@@ -162,23 +162,8 @@ class CollapsedSampler:
     def draw_cells(self, state: State, adapt: bool = False) -> None:
         """Thresholds with the pseudo-observations integrated out, then the pseudo-observations."""
         problem = self.problem
+        self._draw_thresholds(state, adapt)
         kinds = list(problem.kinds.values())
-        for d, kind in enumerate(kinds):
-            if state.theta[d].size > 1:
-                mean = np.empty((problem.n_rows, kind.n_free))
-                weights = np.ascontiguousarray(state.B[:, problem.slices[d]])
-                row_means(state.Z, state.width, weights, 0, problem.n_rows, mean)
-                kind.draw_theta(
-                    state.rng,
-                    problem.evidence[d],
-                    mean,
-                    weights,
-                    problem.priors.weight_variance,
-                    state.theta[d],
-                    state.step[d],
-                    adapt,
-                )
-                state.B[:, problem.slices[d]] = weights
         for (start, stop), evidence in zip(problem.blocks, problem.block_evidence, strict=True):
             means = self._means[: stop - start]
             row_means(state.Z, state.width, state.B, start, stop, means)
@@ -192,6 +177,30 @@ class CollapsedSampler:
                     state.theta[d],
                     state.Y[start:stop, part],
                 )
+
+    def _draw_thresholds(self, state: State, adapt: bool) -> None:
+        """Move the thresholds of all columns that have some to move, and with them their weights."""
+        problem = self.problem
+        moving = [d for d, theta in enumerate(state.theta) if theta.size > 1]
+        if not moving:
+            return
+        places = [problem.slices[d].start for d in moving]  # a column with thresholds has one pseudo-column
+        weights = np.ascontiguousarray(state.B[:, places])
+        means = np.empty((problem.n_rows, len(moving)))
+        row_means(state.Z, state.width, weights, 0, problem.n_rows, means)
+        kinds = list(problem.kinds.values())
+        for i, d in enumerate(moving):
+            kinds[d].draw_theta(
+                state.rng,
+                problem.evidence[d],
+                means[:, i : i + 1],
+                weights[:, i : i + 1],
+                problem.priors.weight_variance,
+                state.theta[d],
+                state.step[d],
+                adapt,
+            )
+        state.B[:, places] = weights
 
     def _make_room(self, state: State) -> None:
         """Let the work space have as many columns as Z, keeping what it holds."""

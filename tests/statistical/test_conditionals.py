@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import digamma, ndtr
 
-from glfm.kinds.ordinal import Ordinal, _move_thresholds
+from glfm.kinds.ordinal import Ordinal, _measure, _move_thresholds
 from glfm.priors import Priors
 from glfm.problem import Problem
 from glfm.sampler import CollapsedSampler
@@ -88,8 +88,11 @@ def test_thresholds(noise_variance: float | None) -> None:
     rng = np.random.SeedSequence(1).generate_state(4, np.uint64)
     theta, step = kind.initial_theta(), np.full(3, 0.8)
     draws = np.empty((2 * N_DRAWS, 5))
+    sd = np.sqrt(noise_variance or 1.0)
+    at, new = np.zeros((2, 9)), np.zeros((2, 9))
+    _measure(evidence[0], mean, sd, theta, 1.0, at)
     for t in range(2 * N_DRAWS):
-        _move_thresholds(rng, evidence[0], mean, np.sqrt(noise_variance or 1.0), 1.5, theta, step, False)
+        _move_thresholds(rng, evidence[0], mean, sd, 1.5, theta, step, False, at, new)
         draws[t] = theta[1], theta[2], theta[1] ** 2, theta[2] ** 2, theta[1] * theta[2]
     assert theta[0] == 0.0
 

@@ -9,7 +9,7 @@ import math
 import numpy as np
 import pytest
 from scipy import stats
-from scipy.special import log_ndtr
+from scipy.special import log_ndtr, ndtr
 
 from glfm.kernels import gaussian, random
 from glfm.kernels.jit import kernel
@@ -261,3 +261,9 @@ def test_truncated_normal_without_room_is_its_end() -> None:
     x = np.empty(3)
     draw_truncated(new_stream(1), 2.0, 2.0, x)
     np.testing.assert_array_equal(x, 2.0)
+
+
+def test_quick_cdf() -> None:
+    x = np.concatenate([np.linspace(-9.0, 9.0, 20_001), [-np.inf, np.inf, -8.0, 8.0, 0.5 / 128, -0.5 / 128]])
+    got = np.array([gaussian.quick_cdf(value) for value in x])
+    assert np.abs(got - ndtr(x)).max() < 1e-13

@@ -16,7 +16,7 @@ from glfm.kinds import KINDS, Kind, find_kind
 from glfm.kinds.categorical import Categorical
 from glfm.kinds.count import Count
 from glfm.kinds.numeric import NumericKind
-from glfm.kinds.ordinal import Ordinal, _move_thresholds
+from glfm.kinds.ordinal import Ordinal, _measure, _move_thresholds
 from glfm.kinds.positive import Positive
 from glfm.kinds.real import Real
 from glfm.mappings import MAPPINGS, TRANSFORMS, Transform
@@ -837,11 +837,13 @@ def test_threshold_follows_its_posterior() -> None:
     p /= p.sum()
     theta, step, chain = kind.initial_theta(), np.full(2, 0.2), np.empty(40_000)
     evidence, state = kind.evidence(codes), new_stream(3)
+    at, new = np.zeros((2, 40)), np.zeros((2, 40))
+    _measure(evidence[0], mean[:, 0], 1.0, theta, 1.0, at)
     for _ in range(500):
-        _move_thresholds(state, evidence[0], mean[:, 0], 1.0, 0.7, theta, step, True)
+        _move_thresholds(state, evidence[0], mean[:, 0], 1.0, 0.7, theta, step, True, at, new)
     fixed = step.copy()
     for i in range(chain.size):
-        _move_thresholds(state, evidence[0], mean[:, 0], 1.0, 0.7, theta, step, False)
+        _move_thresholds(state, evidence[0], mean[:, 0], 1.0, 0.7, theta, step, False, at, new)
         chain[i] = theta[1]
     np.testing.assert_array_equal(step, fixed)
     assert theta[0] == 0.0

@@ -7,7 +7,15 @@ import numpy as np
 from glfm.kernels.jit import Floats, Rng, kernel
 from glfm.kernels.random import exponential, fill_normals, normal, uniform
 
-__all__ = ["cdf", "fill_truncated", "interval_log_mass", "interval_log_masses", "log_cdf", "truncated_normal"]
+__all__ = [
+    "cdf",
+    "fill_truncated",
+    "interval_log_mass",
+    "interval_log_masses",
+    "log_cdf",
+    "quick_cdf",
+    "truncated_normal",
+]
 
 _ROOT_HALF = math.sqrt(0.5)
 _LOG_ROOT_2PI = 0.5 * math.log(2.0 * math.pi)
@@ -17,6 +25,27 @@ _LOG_ROOT_2PI = 0.5 * math.log(2.0 * math.pi)
 def cdf(x: float) -> float:
     """Return the standard normal distribution function."""
     return 0.5 * math.erfc(-x * _ROOT_HALF)
+
+
+_NODES, _REACH = 128, 8  # nodes per unit, and how far they reach
+_PLACES = np.arange(-_REACH * _NODES, _REACH * _NODES + 1) / _NODES
+_CDF_AT = np.array([0.5 * math.erfc(-x * _ROOT_HALF) for x in _PLACES])
+_PDF_AT = np.exp(-0.5 * _PLACES**2) / math.sqrt(2.0 * math.pi)
+
+
+@kernel
+def quick_cdf(x: float) -> float:
+    """Return the standard normal distribution function to an absolute error of 1e-13, a few times faster.
+
+    Four terms of the Taylor series around the nearest node.
+    """
+    if not -_REACH < x < _REACH:
+        return 0.0 if x < 0.0 else 1.0
+    i = int(x * _NODES + (_REACH * _NODES + 0.5))
+    t = _PLACES[i]
+    d = x - t
+    tail = (t * t - 1.0) / 6.0 - d * t * (t * t - 3.0) / 24.0
+    return _CDF_AT[i] + _PDF_AT[i] * d * (1.0 - d * (0.5 * t - d * tail))
 
 
 @kernel

@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from glfm.column import Column, FloatArray
-from glfm.kernels.gaussian import cdf, fill_truncated, interval_log_mass, interval_log_masses
+from glfm.kernels.gaussian import fill_truncated, interval_log_mass, interval_log_masses, quick_cdf
 from glfm.kernels.jit import Codes, kernel
 from glfm.kernels.random import normal, uniform
 from glfm.kinds.base import Evidence, Rng
@@ -19,7 +19,7 @@ from glfm.kinds.levelled import LevelledKind
 __all__ = ["Ordinal"]
 
 
-_ROUNDS = 2  # of threshold moves per sweep: they are cheap beside what they move
+_ROUNDS = 2  # of threshold moves per sweep
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,9 +78,7 @@ class Ordinal(LevelledKind):
         sd = math.sqrt(variance)
         codes, m, b = evidence[0], mean[:, 0], weights[:, 0]
         spread = variance * weight_variance
-        for _ in range(_ROUNDS):
-            _move_thresholds(rng, codes, m, sd, self.threshold_variance, theta, step, adapt)
-            _stretch(rng, codes, m, sd, self.threshold_variance, spread, b, theta, step, adapt)
+        _move_all(rng, codes, m, sd, self.threshold_variance, spread, b, theta, step, adapt)
 
     def draw_pseudo(
         self,
@@ -134,20 +132,37 @@ def _draw_between(
 
 # Ratios are multiplied as long as the product keeps its digits: one logarithm for many cells.
 _SMALL, _LARGE = 1e-100, 1e100
+_TRUSTED = 1e-4  # a mass from which a difference of distribution functions has nine digits
 
 
 @kernel
-def _mass_ratio(a_new: float, b_new: float, a: float, b: float) -> float:
-    """Return the ratio of the normal masses of two intervals, between 1e-150 and 1e150."""
-    if a_new + b_new > 0.0:
-        new = cdf(-a_new) - cdf(-b_new)
-    else:
-        new = cdf(b_new) - cdf(a_new)
-    old = cdf(-a) - cdf(-b) if a + b > 0.0 else cdf(b) - cdf(a)
-    if min(new, old) > 1e-9 and min(b_new - a_new, b - a) > 1e-6:
+def _mass_ratio(new: float, old: float, a_new: float, b_new: float, a: float, b: float) -> float:
+    """Return the ratio of the normal masses of two intervals, between 1e-150 and 1e150.
+
+    `new` and `old` are differences of distribution functions, good enough unless they are tiny.
+    """
+    if new > _TRUSTED and old > _TRUSTED:
         return new / old
     log_ratio = interval_log_mass(a_new, b_new) - interval_log_mass(a, b)
     return math.exp(min(max(log_ratio, -345.0), 345.0))
+
+
+@kernel
+def _edges(theta: FloatArray, r: int) -> tuple[float, float]:
+    """Return the ends of a level's interval."""
+    return theta[r - 1] if r > 0 else -np.inf, theta[r] if r < theta.size else np.inf
+
+
+@kernel
+def _measure(
+    codes: Codes, mean: FloatArray, sd: float, theta: FloatArray, scale: float, at: FloatArray
+) -> None:
+    """Compute the distribution function at both ends of every observed cell's interval, all scaled."""
+    for n in range(codes.size):
+        if codes[n] >= 0:
+            low, high = _edges(theta, codes[n])
+            at[0, n] = quick_cdf(scale * (low - mean[n]) / sd) if codes[n] > 0 else 0.0
+            at[1, n] = quick_cdf(scale * (high - mean[n]) / sd) if codes[n] < theta.size else 1.0
 
 
 @kernel
@@ -160,10 +175,13 @@ def _move_thresholds(
     theta: FloatArray,
     step: FloatArray,
     adapt: bool,
+    at: FloatArray,
+    new: FloatArray,
 ) -> None:
     """Metropolis steps, one free threshold after the other, on the likelihood of the levels (Cowles, 1996).
 
-    A proposal outside its neighbours is refused; `step` adapts towards 44 % acceptance during warm-up.
+    A proposal outside its neighbours is refused; `step` adapts towards 44 % acceptance during warm-up. `at`
+    holds what `_measure` computes and is kept up to date, so that a proposal needs one value per cell.
     """
     for r in range(1, theta.size):
         here = theta[r]
@@ -175,16 +193,18 @@ def _move_thresholds(
             log_ratio = 0.5 * (here * here - there * there) / variance
             product = 1.0
             for n in range(codes.size):
-                a = b = a_new = b_new = 0.0
-                if codes[n] == r:
-                    a = a_new = (low - mean[n]) / sd
-                    b, b_new = (here - mean[n]) / sd, (there - mean[n]) / sd
-                elif codes[n] == r + 1:
-                    a, a_new = (here - mean[n]) / sd, (there - mean[n]) / sd
-                    b = b_new = (high - mean[n]) / sd
-                else:
+                below = codes[n] == r
+                if not below and codes[n] != r + 1:
                     continue
-                product *= _mass_ratio(a_new, b_new, a, b)
+                x, x_new, m = (here - mean[n]) / sd, (there - mean[n]) / sd, mean[n]
+                new[0, n] = quick_cdf(x_new)
+                old = at[1, n] - at[0, n]
+                if below:
+                    a = (low - m) / sd
+                    product *= _mass_ratio(new[0, n] - at[0, n], old, a, x_new, a, x)
+                else:
+                    b = (high - m) / sd
+                    product *= _mass_ratio(at[1, n] - new[0, n], old, x_new, b, x, b)
                 if not _SMALL < product < _LARGE:
                     log_ratio += math.log(product)
                     product = 1.0
@@ -192,28 +212,13 @@ def _move_thresholds(
         accepted = math.log(uniform(rng)) < log_ratio
         if accepted:
             theta[r] = there
+            for n in range(codes.size):
+                if codes[n] == r:
+                    at[1, n] = new[0, n]
+                elif codes[n] == r + 1:
+                    at[0, n] = new[0, n]
         if adapt:
             step[r] *= math.exp(0.1 * ((1.0 if accepted else 0.0) - 0.44))
-
-
-@kernel
-def _log_likelihood_ratio(
-    codes: Codes, mean: FloatArray, sd: float, theta: FloatArray, scale: float
-) -> float:
-    """Return by how much the log probability of all levels grows if means and thresholds are scaled."""
-    total = 0.0
-    product = 1.0
-    top = theta.size
-    for n in range(codes.size):
-        r = codes[n]
-        if r >= 0:
-            a = (theta[r - 1] - mean[n]) / sd if r > 0 else -np.inf
-            b = (theta[r] - mean[n]) / sd if r < top else np.inf
-            product *= _mass_ratio(scale * a, scale * b, a, b)
-            if not _SMALL < product < _LARGE:
-                total += math.log(product)
-                product = 1.0
-    return total + math.log(product)
 
 
 @kernel
@@ -228,11 +233,13 @@ def _stretch(
     theta: FloatArray,
     step: FloatArray,
     adapt: bool,
+    at: FloatArray,
+    new: FloatArray,
 ) -> None:
     """Metropolis step on the common scale of thresholds and weights, along which single moves crawl.
 
     Both are multiplied by the same number, log-normal around 1; the first threshold stays at 0, and its place
-    in `step` holds the size of this move.
+    in `step` holds the size of this move. `at` is kept up to date as in `_move_thresholds`.
     """
     log_scale = step[0] * normal(rng)
     scale = math.exp(log_scale)
@@ -242,9 +249,19 @@ def _stretch(
     for r in range(1, theta.size):
         squares += theta[r] * theta[r] / variance
     log_ratio = (weights.size + theta.size - 1) * log_scale - 0.5 * (scale * scale - 1.0) * squares
-    log_ratio += _log_likelihood_ratio(codes, mean, sd, theta, scale)
-    accepted = math.log(uniform(rng)) < log_ratio
+    _measure(codes, mean, sd, theta, scale, new)
+    product = 1.0
+    for n in range(codes.size):
+        if codes[n] >= 0:
+            low, high = _edges(theta, codes[n])
+            a, b = (low - mean[n]) / sd, (high - mean[n]) / sd
+            product *= _mass_ratio(new[1, n] - new[0, n], at[1, n] - at[0, n], scale * a, scale * b, a, b)
+            if not _SMALL < product < _LARGE:
+                log_ratio += math.log(product)
+                product = 1.0
+    accepted = math.log(uniform(rng)) < log_ratio + math.log(product)
     if accepted:
+        at[:] = new
         for n in range(mean.size):
             mean[n] *= scale
         for k in range(weights.size):
@@ -253,3 +270,24 @@ def _stretch(
             theta[r] *= scale
     if adapt:
         step[0] *= math.exp(0.1 * ((1.0 if accepted else 0.0) - 0.44))
+
+
+@kernel
+def _move_all(
+    rng: Rng,
+    codes: Codes,
+    mean: FloatArray,
+    sd: float,
+    variance: float,
+    weight_variance: float,
+    weights: FloatArray,
+    theta: FloatArray,
+    step: FloatArray,
+    adapt: bool,
+) -> None:
+    """Alternate moves of single thresholds and of the common scale."""
+    at, new = np.zeros((2, codes.size)), np.zeros((2, codes.size))
+    _measure(codes, mean, sd, theta, 1.0, at)
+    for _ in range(_ROUNDS):
+        _move_thresholds(rng, codes, mean, sd, variance, theta, step, adapt, at, new)
+        _stretch(rng, codes, mean, sd, variance, weight_variance, weights, theta, step, adapt, at, new)
