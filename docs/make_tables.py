@@ -55,13 +55,16 @@ def performance() -> str:
     lines += [
         "",
         f"- A sweep over three rows takes {found['small_us']:.0f} µs.",
-        f"- Cost grows like rows^{grow['rows']:.2f}, columns^{grow['columns']:.2f}, features^{grow['features']:.2f}.",
+        f"- Cost grows like rows^{grow['rows']:.2f}"
+        + (" (5,000 to 500,000)" if not found["quick"] else "")
+        + f", columns^{grow['columns']:.2f} (increments from 10 to 80), features^{grow['features']:.2f} (5 to 40).",
         f"- `import glfm` takes {start['import']:.2f} s; a first fit with nothing compiled {start['first_fit']:.0f} s, "
         f"the first fit of the next process {start['next_process']:.1f} s.",
-        f"- A chain over {memory['rows']:,} rows of 20 mixed columns peaks at {memory['peak_gib']:.1f} GiB, "
-        f"{memory['bytes_per_cell']:.0f} bytes per cell.",
-        f"- 10,000 rows, 20 mixed columns: the worst threshold has {found['threshold_ess']:.0f} effective draws per "
-        "1,000 sweeps.",
+        f"- A fit of {memory['rows']:,} rows of 20 mixed columns, two chains at once, peaks at {memory['peak_gib']:.1f} "
+        f"GiB ({memory['before_gib']:.1f} before it starts): {memory['bytes_per_cell']:.0f} bytes per cell. A draw that is "
+        f"kept takes {memory['mib_per_draw']:.1f} MiB: thin accordingly.",
+        f"- 10,000 rows, 20 mixed columns, per 1,000 sweeps: the middle threshold has "
+        f"{found['threshold_ess']['middle']:.0f} effective draws, the worst {found['threshold_ess']['worst']:.0f}.",
         f"- {found['wide']['rows']:,} rows of {found['wide']['columns']} mixed columns, default settings: "
         f"{found['wide']['minutes']:.1f} minutes.",
         "",

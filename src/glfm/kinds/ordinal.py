@@ -19,7 +19,7 @@ from glfm.kinds.levelled import LevelledKind
 __all__ = ["Ordinal"]
 
 
-_ROUNDS = 2  # of threshold moves per sweep
+_ROUNDS = 3  # of threshold moves per sweep
 
 
 @dataclass(frozen=True, kw_only=True)
