@@ -33,7 +33,8 @@ _STEP = np.uint64(0x9E3779B97F4A7C15)
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _U27, _U30, _U31 = np.uint64(27), np.uint64(30), np.uint64(31)
 
-_CANDIDATES = 16  # rows of the fit whose features are tried as a start
+_CANDIDATES = 64  # rows of the fit whose features are tried as a start
+_SMALL = 1e-200  # products are kept above it
 _FAR = 7.0  # where the table of the normal distribution function ends
 _PER_UNIT = 64.0
 _GRID = np.arange(2 * _FAR * _PER_UNIT + 2) / _PER_UNIT - _FAR
@@ -110,115 +111,83 @@ def _draw_between(rng: Rng, low: float, high: float, aux: float, mean: float, va
 
 @kernel
 def _draw_largest(
-    rng: Rng, code: int, first: int, last: int, mean: Floats, variance: float, top: float, y: Floats
+    rng: Rng, first: int, last: int, w: int, mean: Floats, variance: float, lead: float, y: Floats
 ) -> float:
-    """Draw the pseudo-observations of a cell of which one is the largest; return the largest.
+    """Draw the pseudo-observations of a cell of which number `w` is the largest; return the winner's lead.
 
-    Two levels: as one block, by their difference. More: the others' given the largest, `top`, then the
-    largest given them. The last level's is kept only as the largest.
+    The lead is its distance from its mean in standard deviations. Two levels: as one block, by their
+    difference. More: the others' given the winner's, then the winner's given the others'.
     """
-    free = last - first
     sd = math.sqrt(variance)
-    if free == 1:
+    if last - first == 1:
         total = variance + 1.0
         root = math.sqrt(total)
-        sign = 1.0 if code == 0 else -1.0  # the winner's lead has a lower end
-        lead = root * truncated_normal(rng, -sign * mean[first] / root, np.inf)
+        sign = 1.0 if w == first else -1.0  # the winner's excess has a lower end
+        excess = root * truncated_normal(rng, -sign * mean[first] / root, np.inf)
         noise = math.sqrt(variance / total) * normal(rng)
-        y[first] = mean[first] + variance / total * sign * lead + noise
-        return top
+        y[first] = mean[first] + variance / total * sign * excess + noise
+        return lead
+    top = lead if w == last else mean[w] + sd * lead
     rival = -np.inf
-    for r in range(free):
-        if r != code:
-            s = first + r
+    for s in range(first, last):
+        if s != w:
             y[s] = mean[s] + sd * truncated_normal(rng, -np.inf, (top - mean[s]) / sd)
             rival = max(rival, y[s])
-    if code == free:
+    if w == last:
         return truncated_normal(rng, rival, np.inf)
-    w = first + code
     rival = max(rival, truncated_normal(rng, -np.inf, top))
-    y[w] = mean[w] + sd * truncated_normal(rng, (rival - mean[w]) / sd, np.inf)
-    return y[w]
+    lead = truncated_normal(rng, (rival - mean[w]) / sd, np.inf)
+    y[w] = mean[w] + sd * lead
+    return lead
 
 
 @kernel
 def _list_cells(
-    low: Floats, high: Floats, form: Ints, starts: Ints, cells: Ints, seen: Floats, y: Floats
+    low: Floats,
+    high: Floats,
+    form: Ints,
+    aux: Floats,
+    starts: Ints,
+    sd: Floats,
+    where: Ints,
+    ends: Floats,
+    seen: Floats,
 ) -> tuple[int, int]:
-    """List the observed cells, points first; return how many there are, and how many points."""
+    """List the observed cells of a row, points first; return how many there are, and how many points.
+
+    `where` holds a cell's first pseudo-column, the one after its last, and the winner's (-1: an interval);
+    `ends` both ends and the variance of u, in units of noise. `seen` is 1 for observed pseudo-columns.
+    """
     n_cells = n_points = 0
     for d in range(form.size):
         first, last = starts[d], starts[d + 1]
         is_seen = not np.isnan(low[d])
         seen[first:last] = 1.0 if is_seen else 0.0
-        y[first:last] = 0.0
         if not is_seen or first == last:
             continue
-        cells[n_cells] = d
+        i = n_cells
         if form[d] == INTERVAL and low[d] == high[d]:
-            cells[n_cells], cells[n_points] = cells[n_points], d
+            i = n_points
+            where[n_cells], ends[n_cells] = where[i], ends[i]
             n_points += 1
+        where[i, 0], where[i, 1] = first, last
+        where[i, 2] = first + int(low[d]) if form[d] == LARGEST else -1
+        ends[i, 0], ends[i, 1], ends[i, 2] = low[d] / sd[d], high[d] / sd[d], aux[d] / (sd[d] * sd[d])
         n_cells += 1
     return n_cells, n_points
 
 
 @kernel
 def _draw_pseudo(
-    rng: Rng,
-    low: Floats,
-    high: Floats,
-    form: Ints,
-    aux: Floats,
-    starts: Ints,
-    cells: Ints,
-    mean: Floats,
-    variance: float,
-    top: Floats,
-    y: Floats,
+    rng: Rng, where: Ints, ends: Floats, mean: Floats, variance: float, lead: Floats, y: Floats
 ) -> None:
-    """Draw the pseudo-observations of a row's observed cells, given their means."""
-    for d in cells:
-        first, last = starts[d], starts[d + 1]
-        if form[d] == LARGEST:
-            top[d] = _draw_largest(rng, int(low[d]), first, last, mean, variance, top[d], y)
+    """Draw the pseudo-observations of a row's observed cells, given features and the leads of winners."""
+    for i in range(where.shape[0]):
+        first, last, w = where[i, 0], where[i, 1], where[i, 2]
+        if w >= 0:
+            lead[i] = _draw_largest(rng, first, last, w, mean, variance, lead[i], y)
         else:
-            y[first] = _draw_between(rng, low[d], high[d], aux[d], mean[first], variance)
-
-
-@kernel
-def _leads(
-    low: Floats,
-    form: Ints,
-    starts: Ints,
-    cells: Ints,
-    mean: Floats,
-    variance: float,
-    top: Floats,
-    lead: Floats,
-) -> None:
-    """Return by how much the winners exceed their means, in standard deviations."""
-    for d in cells:
-        if form[d] == LARGEST:
-            w = starts[d] + int(low[d])
-            lead[d] = top[d] if w == starts[d + 1] else (top[d] - mean[w]) / math.sqrt(variance)
-
-
-@kernel
-def _follow(
-    low: Floats,
-    form: Ints,
-    starts: Ints,
-    cells: Ints,
-    mean: Floats,
-    variance: float,
-    lead: Floats,
-    top: Floats,
-) -> None:
-    """Move the winners with their means."""
-    for d in cells:
-        if form[d] == LARGEST:
-            w = starts[d] + int(low[d])
-            top[d] = lead[d] if w == starts[d + 1] else mean[w] + math.sqrt(variance) * lead[d]
+            y[first] = _draw_between(rng, ends[i, 0], ends[i, 1], ends[i, 2], mean[first], variance)
 
 
 @kernel
@@ -236,12 +205,8 @@ def _fast_cdf(x: float) -> float:
 
 @kernel
 def _log_likelihood(
-    low: Floats,
-    high: Floats,
-    form: Ints,
-    aux: Floats,
-    starts: Ints,
-    cells: Ints,
+    where: Ints,
+    ends: Floats,
     n_points: int,
     mean: Floats,
     variance: float,
@@ -252,21 +217,19 @@ def _log_likelihood(
 
     Every cell adds a negative number, so that the sum may stop, at minus infinity, below what is `needed`.
     """
-    sd = math.sqrt(variance)
     total = 0.0
     for i in range(n_points):
-        d = cells[i]
-        gap = low[d] - mean[starts[d]]
-        total -= 0.5 * gap * gap / (variance + aux[d])
+        gap = ends[i, 0] - mean[where[i, 0]]
+        total -= 0.5 * gap * gap / (variance + ends[i, 2])
     if total < needed:
         return -np.inf
+    scale, of_difference = 1.0 / math.sqrt(variance), 1.0 / math.sqrt(variance + 1.0)
     product, enough, known = 1.0, math.exp(needed - total), total
-    for i in range(n_points, cells.size):
-        d = cells[i]
-        first, last = starts[d], starts[d + 1]
-        if form[d] == INTERVAL:
-            spread = math.sqrt(variance + aux[d])
-            a, b = (low[d] - mean[first]) / spread, (high[d] - mean[first]) / spread
+    for i in range(n_points, where.shape[0]):
+        first, last, w = where[i, 0], where[i, 1], where[i, 2]
+        if w < 0:
+            unit = 1.0 / math.sqrt(variance + ends[i, 2])
+            a, b = (ends[i, 0] - mean[first]) * unit, (ends[i, 1] - mean[first]) * unit
             if a + b > 0.0:  # the mirrored interval lies in the accurate tail
                 a, b = -b, -a
             mass = 0.0
@@ -277,22 +240,24 @@ def _log_likelihood(
             else:
                 total += interval_log_mass(a, b)
         elif last - first == 1:  # the lead is integrated out
-            x = (mean[first] if low[d] == 0.0 else -mean[first]) / math.sqrt(variance + 1.0)
+            x = (mean[first] if w == first else -mean[first]) * of_difference
             if x > -_FAR:
                 product *= _fast_cdf(x)
             else:
                 total += log_cdf(x)
         else:
-            w = first + int(low[d])
-            height = lead[d] if w == last else mean[w] + sd * lead[d]
+            top = lead[i] if w == last else mean[w] + lead[i] / scale
             for s in range(first, last + 1):
                 if s != w:
-                    x = height if s == last else (height - mean[s]) / sd
+                    x = top if s == last else (top - mean[s]) * scale
                     if x > -_FAR:
                         product *= _fast_cdf(x)
                     else:
                         total += log_cdf(x)
-        if product < 1e-200:
+                    if product < _SMALL:
+                        total += math.log(product)
+                        product = 1.0
+        if product < _SMALL:
             total += math.log(product)
             product = 1.0
         if total < known:
@@ -306,12 +271,8 @@ def _log_likelihood(
 @kernel
 def _flip(
     rng: Rng,
-    low: Floats,
-    high: Floats,
-    form: Ints,
-    aux: Floats,
-    starts: Ints,
-    cells: Ints,
+    where: Ints,
+    ends: Floats,
     n_points: int,
     weights: Floats,
     log_odds: Floats,
@@ -327,7 +288,7 @@ def _flip(
     Single features that can stand in for each other would hold each other in place.
     """
     n = z.size - bias
-    here = _log_likelihood(low, high, form, aux, starts, cells, n_points, mean, variance, lead, -np.inf)
+    here = _log_likelihood(where, ends, n_points, mean, variance, lead, -np.inf)
     for i in range(2 * n if n > 1 else n):
         k = other = bias + i
         if i >= n:
@@ -336,17 +297,16 @@ def _flip(
             other += other >= k
         sign = -1.0 if z[k] else 1.0
         log_prior = sign * log_odds[k]
-        for s in range(mean.size):
-            trial[s] = mean[s] + sign * weights[k, s]
+        second = 0.0
         if other != k:
-            sign = -1.0 if z[other] else 1.0
-            log_prior += sign * log_odds[other]
-            for s in range(mean.size):
-                trial[s] += sign * weights[other, s]
+            second = -1.0 if z[other] else 1.0
+            log_prior += second * log_odds[other]
         needed = here - log_prior - math.log(1.0 / uniform(rng) - 1.0)
-        if needed >= 0.0:
+        if needed >= 0.0:  # more than any features can give
             continue
-        there = _log_likelihood(low, high, form, aux, starts, cells, n_points, trial, variance, lead, needed)
+        for s in range(mean.size):
+            trial[s] = mean[s] + sign * weights[k, s] + second * weights[other, s]
+        there = _log_likelihood(where, ends, n_points, trial, variance, lead, needed)
         if there > needed:
             here = there
             mean[:] = trial
@@ -374,6 +334,33 @@ def _draw_extra(rng: Rng, spread: float, seen: Floats, residual: Floats, extra: 
             extra[s] = gain * residual[s] + math.sqrt(gain) * normal(rng)
         else:
             extra[s] = math.sqrt(spread) * normal(rng)
+
+
+@kernel
+def _start(
+    rng: Rng,
+    where: Ints,
+    ends: Floats,
+    n_points: int,
+    weights: Floats,
+    Z_fit: Bits,
+    lead: Floats,
+    z: Bits,
+    mean: Floats,
+    trial: Floats,
+) -> None:
+    """Start with the features of a row of the fit, one of a few, drawn by what they say of the cells."""
+    lead[:] = 1.0
+    best = -np.inf
+    for candidate in range(_CANDIDATES):
+        like = integer_below(rng, Z_fit.shape[0])
+        _add_up(weights, Z_fit[like], trial)
+        luck = -math.log(exponential(rng))  # the largest sum of score and luck is a draw by the scores
+        score = luck + _log_likelihood(where, ends, n_points, trial, 1.0, lead, best - luck)
+        if candidate == 0 or score > best:
+            best = score
+            z[:] = Z_fit[like]
+            mean[:] = trial
 
 
 @kernel
@@ -405,64 +392,31 @@ def draw_features(
     """
     S, D = weights.shape[1], form.size
     rng = np.empty(4, dtype=np.uint64)
-    y, mean, trial, residual, seen = np.empty(S), np.empty(S), np.empty(S), np.empty(S), np.empty(S)
-    lo, hi, top, lead = np.empty(D), np.empty(D), np.empty(D), np.empty(D)
-    room = np.empty(D, dtype=np.int64)
-    noise = aux / (sd * sd)
+    y, mean, trial, residual, seen = np.zeros(S), np.empty(S), np.empty(S), np.empty(S), np.empty(S)
+    all_where, all_ends, lead = np.empty((D, 3), dtype=np.int64), np.empty((D, 3)), np.empty(D)
     buffer = np.empty(most_own + 1)
     for n in range(low.shape[0]):
         _seed(rng, keys[n], salt)
         z = Z[n]
-        for d in range(D):
-            unit = 1.0 if form[d] == LARGEST else sd[d]
-            lo[d], hi[d] = low[n, d] / unit, high[n, d] / unit
-        n_cells, n_points = _list_cells(lo, hi, form, starts, room, seen, y)
-        cells = room[:n_cells]
+        n_cells, n_points = _list_cells(low[n], high[n], form, aux, starts, sd, all_where, all_ends, seen)
+        where, ends = all_where[:n_cells], all_ends[:n_cells]
         n_seen = int(seen.sum())
-        lead[:] = 1.0
-        best = -np.inf
-        for _ in range(_CANDIDATES):  # the features of a row of the fit, chosen by what they say of this one
-            like = integer_below(rng, Z_fit.shape[0])
-            _add_up(weights, Z_fit[like], trial)
-            luck = math.log(exponential(rng))
-            score = (
-                _log_likelihood(lo, hi, form, noise, starts, cells, n_points, trial, 1.0, lead, best + luck)
-                - luck
-            )
-            if not score <= best:
-                best = score
-                z[:] = Z_fit[like]
-                mean[:] = trial
-        _follow(lo, form, starts, cells, mean, 1.0, lead, top)
+        _start(rng, where, ends, n_points, weights, Z_fit, lead, z, mean, trial)
         j = 0
         for _ in range(n_passes):
             v = 1.0 + j * weight_variance
-            _leads(lo, form, starts, cells, mean, v, top, lead)
-            _flip(
-                rng,
-                lo,
-                hi,
-                form,
-                noise,
-                starts,
-                cells,
-                n_points,
-                weights,
-                log_odds,
-                bias,
-                v,
-                lead,
-                z,
-                mean,
-                trial,
-            )
-            _follow(lo, form, starts, cells, mean, v, lead, top)
-            _draw_pseudo(rng, lo, hi, form, noise, starts, cells, mean, v, top, y)
+            _flip(rng, where, ends, n_points, weights, log_odds, bias, v, lead, z, mean, trial)
+            _draw_pseudo(rng, where, ends, mean, v, lead, y)
             squares = 0.0
             for s in range(S):
                 residual[s] = (y[s] - mean[s]) * seen[s]
                 squares += residual[s] * residual[s]
+            before = v
             j = draw_own_features(rng, most_own, log_rate, n_seen, 1.0, squares, weight_variance, buffer)
+            shrink = math.sqrt(before / (1.0 + j * weight_variance))
+            for i in range(n_cells):  # the pseudo-observations stay where they are
+                if where[i, 2] < where[i, 1]:
+                    lead[i] *= shrink
         own[n] = j
         if j > 0:
             _draw_extra(rng, j * weight_variance, seen, residual, extra[n])
