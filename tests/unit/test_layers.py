@@ -26,7 +26,7 @@ LAYERS = [
     ["predictive"],
     ["summary"],
     ["model"],
-    ["datasets", "files", "plots", "testing"],
+    ["datasets", "files", "imputer", "plots", "testing"],
     ["demo"],
     ["cli"],
     ["__init__", "__main__"],
