@@ -173,9 +173,10 @@ class NewRows(Rows):
         bias, n_rows = int(problem.priors.bias), draw.packed.shape[0]
         low, high, form, aux = self._limits
         for d, kind in enumerate(problem.kinds.values()):
-            if draw.thetas[d].size:
+            ends = kind.interval(self.x[:, d], draw.thetas[d]) if draw.thetas[d].size else None
+            if ends is not None:
                 low, high = (low.copy(), high.copy()) if low is self._limits[0] else (low, high)
-                low[:, d], high[:, d], _ = kind.interval(self.x[:, d], draw.thetas[d]) or (0, 0, 0)
+                low[:, d], high[:, d], _ = ends
         sd = np.sqrt(draw.variances)
         Z_fit = draw.activations.astype(np.uint8)
         count = Z_fit.sum(axis=0, dtype=np.float64)
