@@ -8,6 +8,7 @@ __version__ = "0.1.0.dev0"
 # Heavy modules are imported when one of their names is first used.
 _HOMES = {
     "GLFM": "glfm.model",
+    "Imputer": "glfm.imputer",
     "Schema": "glfm.schema",
     "Real": "glfm.kinds.real",
     "Positive": "glfm.kinds.positive",
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from glfm.errors import GLFMError as GLFMError
     from glfm.errors import SamplerError as SamplerError
     from glfm.errors import SchemaError as SchemaError
+    from glfm.imputer import Imputer as Imputer
     from glfm.kinds.categorical import Categorical as Categorical
     from glfm.kinds.count import Count as Count
     from glfm.kinds.ordinal import Ordinal as Ordinal

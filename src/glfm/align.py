@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,9 +13,54 @@ from scipy.optimize import linear_sum_assignment
 from glfm.column import FloatArray
 from glfm.draws import Draw
 
-__all__ = ["feature_order", "match", "representative"]
+__all__ = ["Alignment", "feature_order", "match", "representative"]
 
 _MOST_ROWS = 1500
+
+
+@dataclass(frozen=True, eq=False)
+class Alignment:
+    """The features F1, F2, ... of the representative draw, the most common first, and their counterparts.
+
+    Attributes
+    ----------
+    reference
+        The representative draw's rows x features, in this order.
+    partner
+        Draws x features: the counterpart in each draw, -1 where there is none.
+    alike
+        Draws x features: the rows that have both over the rows that have either.
+    """
+
+    #: Share of common rows from which a feature counts as found again.
+    ALIKE: ClassVar[float] = 0.5
+
+    reference: NDArray[np.bool_]
+    partner: NDArray[np.intp]
+    alike: FloatArray
+
+    @classmethod
+    def of(cls, draws: Sequence[Draw]) -> Alignment:
+        """Match the features of every draw to those of the representative one."""
+        chosen = representative(draws)
+        reference = chosen.Z[:, feature_order(chosen)]
+        pairs = [match(reference, draw.Z) for draw in draws]
+        shape = (len(draws), reference.shape[1])
+        return cls(
+            reference,
+            np.array([partner for partner, _ in pairs], dtype=np.intp).reshape(shape),
+            np.array([alike for _, alike in pairs]).reshape(shape),
+        )
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the features."""
+        return [f"F{k + 1}" for k in range(self.reference.shape[1])]
+
+    @property
+    def found(self) -> NDArray[np.bool_]:
+        """Draws x features: whether a feature is found again."""
+        return self.alike >= self.ALIKE
 
 
 def representative(draws: Sequence[Draw]) -> Draw:

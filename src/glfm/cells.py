@@ -13,7 +13,6 @@ from functools import cached_property
 from typing import Generic, TypeVar
 
 import numpy as np
-from scipy.special import logsumexp
 
 from glfm.column import FloatArray
 from glfm.kernels.mixture import mixture_log_density, mixture_log_mass, mixture_quantile
@@ -89,8 +88,10 @@ class LevelCells(Cells[LevelledKind]):
 
     def log_density(self, x: FloatArray) -> FloatArray:
         parts = zip(self.locations, self.variances, self.thetas, strict=True)
-        scores = np.stack([self.kind.log_density(x, at, float(s2), theta) for at, s2, theta in parts])
-        return np.asarray(logsumexp(scores, axis=0) - np.log(len(self.locations)))
+        total = np.full(x.size, -np.inf)
+        for at, s2, theta in parts:
+            total = np.logaddexp(total, self.kind.log_density(x, at, float(s2), theta))
+        return np.asarray(total - np.log(len(self.locations)))
 
     def mode(self) -> FloatArray:
         return np.asarray(self.probabilities.argmax(axis=1), dtype=np.float64)
@@ -151,7 +152,7 @@ class NumberCells(Cells[NumericKind]):
     def mean(self) -> FloatArray:
         """Return the mean."""
         parts = zip(self.locations, self.variances, self.thetas, strict=True)
-        return np.asarray(np.mean([self.kind.mean(at, float(s2), theta) for at, s2, theta in parts], axis=0))
+        return _average([self.kind.mean(at, float(s2), theta) for at, s2, theta in parts])
 
     def sd(self) -> FloatArray:
         """Return the standard deviation."""
@@ -174,9 +175,7 @@ class NumberCells(Cells[NumericKind]):
 
     def cdf(self, x: FloatArray) -> FloatArray:
         parts = zip(self.locations, self.variances, self.thetas, strict=True)
-        return np.asarray(
-            np.mean([self.kind.cdf(x, at, float(s2), theta) for at, s2, theta in parts], axis=0)
-        )
+        return _average([self.kind.cdf(x, at, float(s2), theta) for at, s2, theta in parts])
 
     def mode(self) -> FloatArray:
         """Return the value of highest density; zero where zeros are more probable than all other values."""
@@ -211,6 +210,14 @@ class NumberCells(Cells[NumericKind]):
                 w, top = np.where(score > top, trial, w), np.maximum(score, top)
             step = step * 0.6
         return self.kind.to_value(w)
+
+
+def _average(parts: Sequence[FloatArray]) -> FloatArray:
+    """Return the mean over draws, one after the other: NumPy's sum of one cell alone has another order."""
+    total = np.zeros_like(parts[0])
+    for part in parts:
+        total += part
+    return total / len(parts)
 
 
 def cells_of(

@@ -20,11 +20,12 @@ from glfm.chain import Chain
 from glfm.draws import Draws
 from glfm.engine import LocalEngine, check_workers
 from glfm.errors import DataError, FitWarning, SchemaError
-from glfm.predictive import How, Predictive
+from glfm.predictive import How, Predictive, Unseen
 from glfm.priors import Priors, Schedule
 from glfm.problem import Problem
+from glfm.rows import NewRows, Rows, TrainingRows
 from glfm.schema import Schema
-from glfm.summary import Diagnostics, diagnose, feature_table
+from glfm.summary import Diagnostics, activation_probabilities, diagnose, feature_table
 from glfm.table import Frame, encode
 
 __all__ = ["GLFM"]
@@ -148,6 +149,7 @@ class GLFM(BaseEstimator):  # type: ignore[misc]
         self._chains = [Chain(problem, schedule, chain_seeds[i], i) for i in range(self.n_chains)]
         self.schema_ = schema
         self.n_features_in_ = len(frame.names)
+        self.feature_names_in_ = np.array(frame.names, dtype=object)
         self._frame, self._problem = frame, problem
         self._run(time_budget, until == "converged")
         self._warn_if_bounded()
@@ -189,43 +191,79 @@ class GLFM(BaseEstimator):  # type: ignore[misc]
             stacklevel=3,
         )
 
-    def predictive(self) -> Predictive:
-        """Return the predictive distribution of every cell of the training table."""
-        check_is_fitted(self, "draws_")
-        return Predictive(self._frame, self._problem, self.draws_, self._sample_seed)
+    def predictive(self, X: Any = None, *, unseen: Unseen = "error") -> Predictive:
+        """Return the predictive distribution of every cell, each row given its observed cells.
 
-    def impute(self, *, how: How = "auto", n: int = 1) -> Any:
+        Parameters
+        ----------
+        X
+            Rows never seen, with the columns of the fit in any order; None: the rows of the fit. Nothing is
+            refitted, and the answer for a row does not depend on the rows beside it: rows with the same
+            content get the same answer.
+        unseen
+            What to do with a level that the fit did not know: "error" refuses it, "missing" takes it for a
+            hole.
+        """
+        frame, rows = self._rows(X, unseen)
+        return Predictive(frame, self._problem, self.draws_, rows, self._sample_seed, unseen)
+
+    def impute(self, X: Any = None, *, how: How = "auto", n: int = 1, unseen: Unseen = "error") -> Any:
         """Return the table with its holes filled; observed cells, dtypes, index and order are the input's.
 
         Parameters
         ----------
+        X
+            Rows never seen; None: the rows of the fit.
         how
             "auto" (median of numbers and ordinals, mode of categories), "mode" (the most probable value),
             "mean" (rounded for counts, mode of levels), "median", or "sample".
         n
             More than 1 gives a list of proper multiple imputations: each is sampled from a posterior draw
             of its own.
+        unseen
+            "error" or "missing": a level that the fit did not know is refused, or filled like a hole.
         """
-        return self.predictive().impute(how, n)
+        return self.predictive(X, unseen=unseen).impute(how, n)
 
-    def log_likelihood(self, values: Any) -> Any:
+    def log_likelihood(self, values: Any, X: Any = None, *, unseen: Unseen = "error") -> Any:
         """Return the log predictive density of held-out values; NaN where `values` has a hole.
 
-        `values` has the rows of the training table. Densities are in the space of the values, with the
-        Jacobian of mapping and transform.
+        `values` has the rows of the training table or, given X, of X: each value is scored given the observed
+        cells of its row of X. Densities are in the space of the values, with the Jacobian of mapping and
+        transform.
         """
-        return self.predictive().logpdf(values)
+        return self.predictive(X, unseen=unseen).logpdf(values)
+
+    def transform(self, X: Any = None, *, unseen: Unseen = "error") -> Any:
+        """Return the probability of each feature F1, F2, ... for each row, named as in `features()`.
+
+        It is the share of draws in which the row has the feature. A draw in which the feature is not found
+        again, which `stability` counts, says nothing of it and is left out. X and `unseen` are as in
+        `predictive`.
+        """
+        frame, rows = self._rows(X, unseen)
+        return frame.new(activation_probabilities(self.draws_, rows))
+
+    def fit_transform(self, X: Any, y: None = None, **fit_params: Any) -> Any:
+        """Fit, and return the probability of each feature for each row of the fit."""
+        return self.fit(X, y, **fit_params).transform()
+
+    def get_feature_names_out(self, input_features: object = None) -> NDArray[np.object_]:
+        """Return the names of the features, F1, F2, ..., which are the columns of `transform`."""
+        return np.array(self.features().index, dtype=object)
 
     def diagnostics(self) -> Diagnostics:
         """Return how well the chains agree on quantities that do not depend on the order of features."""
         check_is_fitted(self, "draws_")
         return diagnose(self.draws_)
 
-    def uncertainty(self, mass: float = 0.9) -> pd.DataFrame:
+    def uncertainty(self, X: Any = None, *, mass: float = 0.9, unseen: Unseen = "error") -> pd.DataFrame:
         """Return how sure the model is of every imputed cell, the least reliable first.
 
         Parameters
         ----------
+        X, unseen
+            As in `predictive`.
         mass
             Of the central intervals.
 
@@ -242,7 +280,7 @@ class GLFM(BaseEstimator):  # type: ignore[misc]
             entropies for levels. They add up to how uncertain the cell is: 0 is known, 1 is no better than a
             guess from the column alone. `reliability` is 1 minus their sum, and 0 where the sum exceeds 1.
         """
-        return self.predictive().uncertainty(mass)
+        return self.predictive(X, unseen=unseen).uncertainty(mass)
 
     def calibration(
         self, X: Any = None, *, fraction: float = 0.05, random_state: int | None = None
@@ -294,6 +332,23 @@ class GLFM(BaseEstimator):  # type: ignore[misc]
         """Return one row per feature of the representative draw: name, share of rows, stability."""
         check_is_fitted(self, "draws_")
         return feature_table(self.draws_)
+
+    def _rows(self, X: Any, unseen: Unseen) -> tuple[Frame, Rows]:
+        """Return the rows of the fit, or those of a table never seen."""
+        check_is_fitted(self, "draws_")
+        if unseen not in ("error", "missing"):
+            raise SchemaError(f'unseen is "error" or "missing", not {unseen!r}.')
+        if X is None:
+            return self._frame, TrainingRows(self._problem, self.draws_)
+        frame = Frame.read(X)
+        unknown = [name for name in frame.names if name not in self.schema_]
+        if unknown:
+            raise DataError(
+                f"The table has a column {unknown[0]!r} that the fit had not: its columns were "
+                f"{', '.join(map(repr, list(self.schema_)[:10]))}{', ...' if len(self.schema_) > 10 else ''}."
+            )
+        x = encode(frame, self.schema_.kinds, unseen).x
+        return frame, NewRows(x, self._problem, self.draws_, self._sample_seed, self.n_jobs)
 
     def _settings(self) -> tuple[Priors, Schedule]:
         if not isinstance(self.n_chains, int) or self.n_chains < 1:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Literal
 
 import numpy as np
@@ -17,14 +17,16 @@ from glfm.errors import SchemaError
 from glfm.kinds.base import Kind
 from glfm.kinds.levelled import LevelledKind
 from glfm.problem import Problem
+from glfm.rows import Rows
 from glfm.table import Frame
 from glfm.uncertainty import cell_table, ranked
 
-__all__ = ["How", "Predictive"]
+__all__ = ["How", "Predictive", "Unseen"]
 
 AnyCells = LevelCells | NumberCells
 Answer = Callable[[AnyCells], FloatArray]
 How = Literal["auto", "mode", "mean", "median", "sample"]
+Unseen = Literal["error", "missing"]
 _ROWS_AT_ONCE = 4096  # bounds the memory that the draws of a column take
 
 
@@ -36,16 +38,24 @@ class Predictive:
     """
 
     def __init__(
-        self, frame: Frame, problem: Problem, draws: Sequence[Draw], seed: np.random.SeedSequence
+        self,
+        frame: Frame,
+        problem: Problem,
+        draws: Sequence[Draw],
+        rows: Rows,
+        seed: np.random.SeedSequence,
+        unseen: Unseen = "error",
     ) -> None:
         self._frame = frame
         self._problem = problem
         self._draws = draws
+        self._rows = rows
         self._seed = seed
+        self._unseen = unseen
 
     def __repr__(self) -> str:
         return (
-            f"<predictive of {self._problem.n_rows} rows x {len(self._problem.names)} columns "
+            f"<predictive of {self._rows.n_rows} rows x {len(self._problem.names)} columns "
             f"from {len(self._draws)} draws>"
         )
 
@@ -110,11 +120,10 @@ class Predictive:
         tail = _tail(mass)
         parts = []
         for d, (name, kind) in enumerate(self._problem.kinds.items()):
-            x = self._problem.x[:, d]
-            holes = np.flatnonzero(np.isnan(x))
+            holes = self._holes[name]
             for start in range(0, holes.size, _ROWS_AT_ONCE):
                 rows = holes[start : start + _ROWS_AT_ONCE]
-                part = cell_table(self.cells(name, rows), x, tail)
+                part = cell_table(self.cells(name, rows), self._problem.x[:, d], tail)
                 for what in ("value", "lower", "upper"):
                     if what in part:
                         part[what] = kind.decode(part[what].to_numpy()).astype(object)
@@ -137,18 +146,23 @@ class Predictive:
                     f"Each of n = {n} imputations needs a draw of its own but there are {len(self._draws)}: "
                     "ask for fewer or fit with more draws."
                 )
-            frames = [self._frame.complete(self._decoded(x)) for x in self._sampled(n)]
+            frames = [self._frame.complete(self._decoded(x), self._holes) for x in self._sampled(n)]
             return frames if n > 1 else frames[0]
         filled = {}
         for d, name in enumerate(self._problem.names):
-            x = self._problem.x[:, d].copy()
-            holes = np.flatnonzero(np.isnan(x))
+            holes = self._holes[name]
             if holes.size:
+                x = self._rows.x[:, d].copy()
                 x[holes] = self._column(name, _POINT[how], holes)
                 filled[name] = x
-        return self._frame.complete(self._decoded(filled))
+        return self._frame.complete(self._decoded(filled), self._holes)
 
     # ---- how it is done
+
+    @cached_property
+    def _holes(self) -> dict[str, NDArray[np.intp]]:
+        missing = np.isnan(self._rows.x)
+        return {name: np.flatnonzero(missing[:, d]) for d, name in enumerate(self._problem.names)}
 
     def _kind(self, column: str) -> Kind:
         if column not in self._problem.kinds:
@@ -162,14 +176,14 @@ class Predictive:
         part = self._problem.slices[d]
         return cells_of(
             self._problem.kinds[column],
-            [draw.activations_of(rows) @ draw.weights[:, part] for draw in self._draws],
+            [self._rows.location(t, rows, part) for t in range(len(self._draws))],
             np.array([draw.variances[d] for draw in self._draws]),
             [draw.thetas[d] for draw in self._draws],
         )
 
     def _column(self, column: str, answer: Answer, rows: NDArray[np.intp] | None = None) -> FloatArray:
         """Answer a question for a column, some rows at a time."""
-        rows = np.arange(self._problem.n_rows) if rows is None else rows
+        rows = np.arange(self._rows.n_rows) if rows is None else rows
         parts = [
             answer(self.cells(column, rows[start : start + _ROWS_AT_ONCE]))
             for start in range(0, rows.size, _ROWS_AT_ONCE)
@@ -189,7 +203,7 @@ class Predictive:
         out = {}
         for name, kind in self._problem.kinds.items():
             if name in given.names and getattr(kind, which):
-                x = kind.encode_value(given.column(name))
+                x = kind.encode_value(given.column(name), self._unseen)
                 rows = np.flatnonzero(~np.isnan(x))
                 score = np.full(x.size, np.nan)
                 for start in range(0, rows.size, _ROWS_AT_ONCE):
@@ -202,13 +216,14 @@ class Predictive:
         rng = np.random.default_rng(self._seed)
         order = np.concatenate([rng.permutation(len(self._draws)) for _ in range(-(-n // len(self._draws)))])
         tables = []
-        for t in order[:n]:
+        rows = np.arange(self._rows.n_rows)
+        for table, t in enumerate(order[:n]):
             draw = self._draws[t]
-            activations = draw.activations
+            noise = self._rows.noise(rng, t, table)
             tables.append(
                 {
                     name: kind.sample(
-                        rng, activations @ draw.weights[:, part], float(draw.variances[d]), draw.thetas[d]
+                        noise, self._rows.location(t, rows, part), float(draw.variances[d]), draw.thetas[d]
                     )
                     for d, ((name, kind), part) in enumerate(
                         zip(self._problem.kinds.items(), self._problem.slices, strict=True)

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from glfm.align import feature_order, match, representative
+from glfm.align import Alignment
 from glfm.column import FloatArray
 from glfm.draws import Draw, Draws
+from glfm.rows import Rows
 
-__all__ = ["CONVERGED", "Diagnostics", "diagnose", "feature_table"]
+__all__ = ["CONVERGED", "Diagnostics", "activation_probabilities", "diagnose", "feature_table"]
 
-_ALIKE = 0.5  # share of common rows from which a feature counts as found again
 CONVERGED = 1.05  # R-hat below which chains are said to agree
 _FEWEST = 4  # draws per chain from which convergence can be judged
 
@@ -127,10 +127,23 @@ def feature_table(draws: Draws) -> pd.DataFrame:
     `share` is the share of rows that have the feature, `stability` the share of draws in which a feature
     with at least half of their rows in common is found again.
     """
-    reference = representative(draws)
-    Z = reference.Z[:, feature_order(reference)]
-    alike = np.array([match(Z, draw.Z)[1] for draw in draws]).reshape(len(draws), Z.shape[1])
+    aligned = Alignment.of(draws)
     return pd.DataFrame(
-        {"share": Z.mean(axis=0), "stability": (alike >= _ALIKE).mean(axis=0)},
-        index=[f"F{k + 1}" for k in range(Z.shape[1])],
+        {"share": aligned.reference.mean(axis=0), "stability": aligned.found.mean(axis=0)},
+        index=aligned.names,
     )
+
+
+def activation_probabilities(draws: Draws, rows: Rows) -> dict[str, FloatArray]:
+    """Return the probability of each feature F1, F2, ... for each row.
+
+    It is the share of draws in which the row has the feature, among the draws in which the feature is found
+    again (at least half of their rows in common); the representative draw always counts.
+    """
+    aligned = Alignment.of(draws)
+    total = np.zeros((rows.n_rows, len(aligned.names)))
+    for t in range(len(draws)):
+        mine = np.flatnonzero(aligned.found[t])
+        total[:, mine] += rows.features(t)[:, aligned.partner[t, mine]]
+    share = total / aligned.found.sum(axis=0)
+    return {name: share[:, k] for k, name in enumerate(aligned.names)}

@@ -61,8 +61,12 @@ class Table:
         return np.isnan(self.x)
 
 
-def encode(frame: Frame, kinds: Mapping[str, Kind]) -> Table:
-    """Encode the columns of `frame` that have a kind; raise `DataError` for what their kinds refuse."""
+def encode(frame: Frame, kinds: Mapping[str, Kind], unseen: str | None = None) -> Table:
+    """Encode the columns of `frame` that have a kind; raise `DataError` for what their kinds refuse.
+
+    `unseen` says that the rows are new to the kinds: "error" refuses a level they do not know, "missing"
+    makes it a hole.
+    """
     absent = [name for name in kinds if name not in frame.names]
     if absent:
         raise DataError(
@@ -70,7 +74,8 @@ def encode(frame: Frame, kinds: Mapping[str, Kind]) -> Table:
         )
     x = np.empty((frame.n_rows, len(kinds)), order="F")
     for d, (name, kind) in enumerate(kinds.items()):
-        x[:, d] = kind.encode(frame.column(name))
+        column = frame.column(name)
+        x[:, d] = kind.encode(column) if unseen is None else kind.encode_new(column, unseen)
     return Table(tuple(kinds), x)
 
 
@@ -132,14 +137,17 @@ class Frame(ABC):
     def new(self, values: Mapping[str, NDArray[Any]]) -> Any:
         """Return a frame of the same library with the same rows and just these columns."""
 
-    def complete(self, values: Mapping[str, NDArray[Any]]) -> Any:
-        """Return a copy of the user's table in which the holes, and only they, come from `values`."""
+    def complete(self, values: Mapping[str, NDArray[Any]], holes: Mapping[str, Rows] | None = None) -> Any:
+        """Return a copy of the user's table in which the holes, and only they, come from `values`.
+
+        `holes` are the rows to fill; None: the user's own holes.
+        """
         filled = {}
         for name, array in values.items():
             column = self.column(name)
-            holes = np.flatnonzero(column.missing)
-            if holes.size:
-                filled[name] = self._fill(column, np.asarray(array)[holes], holes)
+            rows = np.flatnonzero(column.missing) if holes is None else holes[name]
+            if rows.size:
+                filled[name] = self._fill(column, np.asarray(array)[rows], rows)
         return self._assemble(filled, self.names)
 
     def like(self, values: Mapping[str, NDArray[Any]]) -> Any:

@@ -97,7 +97,7 @@ class TestTable:
         assert len(table) == len(holes)
 
     def test_values_and_ends_are_those_of_impute_and_interval(self, model) -> None:
-        table, completed = model.uncertainty(0.8), model.impute()
+        table, completed = model.uncertainty(mass=0.8), model.impute()
         lower, upper = model.predictive().interval(0.8)
         for cell in table.itertuples():
             assert cell.value == completed.at[cell.row, cell.column]
@@ -160,7 +160,7 @@ class TestTable:
 
     def test_a_mass_that_is_none(self, model) -> None:
         with pytest.raises(SchemaError, match="lies between 0 and 1"):
-            model.uncertainty(1.0)
+            model.uncertainty(mass=1.0)
 
 
 def structured(seed: int, n_rows: int = 300) -> tuple[pd.DataFrame, pd.DataFrame]:

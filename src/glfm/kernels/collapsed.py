@@ -21,7 +21,7 @@ from glfm.kernels.jit import Bits, Codes, Floats, Ints, Rng, kernel
 from glfm.kernels.matrices import add_row, insert_feature, refresh, remove_feature, replace_row
 from glfm.kernels.random import normal, uniform
 
-__all__ = ["sweep_rows"]
+__all__ = ["draw_own_features", "sweep_rows"]
 
 _REFRESH_EVERY = 512  # rows between two recomputations of Q, M and G
 _NEGLIGIBLE = 40.0  # log weight below the largest at which a number of new features no longer matters
@@ -30,7 +30,7 @@ _MOST_NEW = 1024  # as many new features as one row is ever offered at once
 
 
 @kernel
-def _draw_own_features(
+def draw_own_features(
     rng: Rng,
     most: int,
     log_rate: float,
@@ -427,7 +427,7 @@ def sweep_rows(
         )
         most = min(max(max_width - (width - own), 0), _MOST_NEW)
         v_shared = max(v - own * weight_variance, 1.0)
-        own_new = _draw_own_features(
+        own_new = draw_own_features(
             rng, most, log_rate, n_observed, v_shared, squares_without, weight_variance, weight
         )
         if width - own + own_new > capacity:

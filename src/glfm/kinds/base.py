@@ -11,7 +11,7 @@ import math
 import numbers
 from abc import ABC, abstractmethod
 from dataclasses import MISSING, dataclass, fields
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,10 +20,23 @@ from glfm.column import Column, FloatArray
 from glfm.errors import SchemaError
 from glfm.kernels.jit import Rng
 
-__all__ = ["KINDS", "Evidence", "Kind", "Rng", "find_kind"]
+__all__ = ["KINDS", "Evidence", "Kind", "Noise", "Rng", "find_kind"]
 
 Evidence = tuple[NDArray[Any], ...]
 KINDS: dict[str, type[Kind]] = {}
+
+
+class Noise(Protocol):
+    """Where `Kind.sample` takes its random numbers from: the first axis of every size is the rows.
+
+    A NumPy generator is one; another gives every row a stream of its own.
+    """
+
+    def standard_normal(self, size: Any) -> FloatArray:
+        """Return standard normals."""
+
+    def random(self, size: Any) -> FloatArray:
+        """Return uniforms between 0 and 1."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,9 +100,17 @@ class Kind(ABC):
     def encode(self, column: Column) -> FloatArray:
         """Return the column as float64 with NaN in the holes; raise `DataError` for what is not allowed."""
 
-    def encode_value(self, column: Column) -> FloatArray:
+    def encode_value(self, column: Column, unseen: str) -> FloatArray:
         """Encode values that are to be scored; those to which the kind gives no density pass too."""
-        return self.encode(column)
+        return self.encode_new(column, unseen)
+
+    def encode_new(self, column: Column, unseen: str) -> FloatArray:
+        """Encode cells of rows that were not there when the kind was learnt.
+
+        A column without an observed cell may have any type; with `unseen` = "missing" an unknown level is a
+        hole.
+        """
+        return self.encode(column) if column.observed.size else np.full(column.values.size, np.nan)
 
     @abstractmethod
     def decode(self, x: FloatArray) -> NDArray[Any]:
@@ -148,6 +169,14 @@ class Kind(ABC):
     ) -> None:
         """Draw the pseudo-observations `y` (rows x n_free, in place) given their means and the cells."""
 
+    @abstractmethod
+    def interval(self, x: FloatArray, theta: FloatArray) -> tuple[FloatArray, FloatArray, float] | None:
+        """Return between which ends y + u lies for each encoded value (NaN in the holes), and u's variance.
+
+        Equal ends are a point. None: a value says instead which of the cell's pseudo-observations is the
+        largest, those with weights first.
+        """
+
     # ---- distribution of a cell given one draw; location is rows x n_free
 
     @abstractmethod
@@ -157,9 +186,7 @@ class Kind(ABC):
         """Log density or log probability of each encoded value; NaN in the holes."""
 
     @abstractmethod
-    def sample(
-        self, rng: np.random.Generator, location: FloatArray, variance: float, theta: FloatArray
-    ) -> FloatArray:
+    def sample(self, rng: Noise, location: FloatArray, variance: float, theta: FloatArray) -> FloatArray:
         """Draw one encoded value per row."""
 
     # ---- JSON

@@ -12,7 +12,7 @@ from glfm.column import Column, FloatArray
 from glfm.kernels.gaussian import cdf, fill_truncated, log_cdf
 from glfm.kernels.jit import Codes, kernel
 from glfm.kernels.random import fill_normals
-from glfm.kinds.base import Evidence, Rng
+from glfm.kinds.base import Evidence, Noise, Rng
 from glfm.kinds.levelled import LevelledKind
 
 __all__ = ["Categorical"]
@@ -68,6 +68,9 @@ class Categorical(LevelledKind):
         elif self.n_levels > 2:
             _draw_largest(rng, evidence[0], mean, math.sqrt(variance), y)
 
+    def interval(self, x: FloatArray, theta: FloatArray) -> None:
+        return None
+
     def probabilities(self, location: FloatArray, variance: float, theta: FloatArray) -> FloatArray:
         if self.n_levels == 1:
             return np.ones((location.shape[0], 1))
@@ -82,9 +85,7 @@ class Categorical(LevelledKind):
             score[rows] = _log_probability_of(x[rows].astype(np.int32), location[rows] / math.sqrt(variance))
         return score
 
-    def sample(
-        self, rng: np.random.Generator, location: FloatArray, variance: float, theta: FloatArray
-    ) -> FloatArray:
+    def sample(self, rng: Noise, location: FloatArray, variance: float, theta: FloatArray) -> FloatArray:
         y = math.sqrt(variance) * rng.standard_normal((location.shape[0], self.n_levels))
         y[:, :-1] += location
         return np.asarray(y.argmax(axis=1), dtype=np.float64)

@@ -85,6 +85,12 @@ class LevelledKind(Kind):
         return max(len(self.levels), 1)
 
     def encode(self, column: Column) -> FloatArray:
+        return self._encode(column, "error", "add it to levels")
+
+    def encode_new(self, column: Column, unseen: str) -> FloatArray:
+        return self._encode(column, unseen, 'pass unseen="missing"')
+
+    def _encode(self, column: Column, unseen: str, remedy: str) -> FloatArray:
         position = {level: float(i) for i, level in enumerate(self.levels or ())}
         missing = column.missing
         x = np.full(missing.size, np.nan)
@@ -93,11 +99,13 @@ class LevelledKind(Kind):
             try:
                 x[n] = position[values[n]]
             except (KeyError, TypeError):
+                if unseen == "missing":
+                    continue
                 known = ", ".join(repr(level) for level in (self.levels or ())[:8])
                 more = ", ..." if len(self.levels or ()) > 8 else ""
                 raise DataError(
                     f"Column {column.name!r} holds the level {values[n]!r}, which is not one of "
-                    f"{known}{more}: mend it, make it a hole, or add it to levels."
+                    f"{known}{more}: mend it, make it a hole, or {remedy}."
                 ) from None
         return x
 

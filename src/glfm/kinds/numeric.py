@@ -21,7 +21,7 @@ from glfm.errors import DataError, SchemaError
 from glfm.kernels.gaussian import fill_truncated, interval_log_masses, truncated_normal
 from glfm.kernels.jit import kernel
 from glfm.kernels.random import fill_normals
-from glfm.kinds.base import Evidence, Kind, Rng
+from glfm.kinds.base import Evidence, Kind, Noise, Rng
 from glfm.mappings import (
     MAPPINGS,
     TRANSFORMS,
@@ -101,7 +101,7 @@ class NumericKind(Kind):
             _check_reached(column, observed, self.pseudo(observed))
         return x
 
-    def encode_value(self, column: Column) -> FloatArray:
+    def encode_value(self, column: Column, unseen: str) -> FloatArray:
         return self._read(column)
 
     def _read(self, column: Column) -> FloatArray:
@@ -203,6 +203,9 @@ class NumericKind(Kind):
     ) -> None:
         _draw_within(rng, evidence[0], evidence[1], mean[:, 0], variance, self.aux_variance, y[:, 0])
 
+    def interval(self, x: FloatArray, theta: FloatArray) -> tuple[FloatArray, FloatArray, float]:
+        return *self.bounds(x), self.aux_variance
+
     # ---- the distribution of a cell
 
     @property
@@ -254,15 +257,13 @@ class NumericKind(Kind):
             return np.zeros_like(mean)
         return interval_log_masses(np.full_like(mean, low), np.full_like(mean, high), mean, sd)
 
-    def sample(
-        self, rng: np.random.Generator, location: FloatArray, variance: float, theta: FloatArray
-    ) -> FloatArray:
+    def sample(self, rng: Noise, location: FloatArray, variance: float, theta: FloatArray) -> FloatArray:
         mean, sd = location[:, 0], math.sqrt(variance + self.aux_variance)
         low, high = self.support
         if np.isinf(low) and np.isinf(high):
             return self.to_value(mean + sd * rng.standard_normal(mean.size))
-        stream = rng.integers(0, 2**63, 4).astype(np.uint64)
-        return self.to_value(_draw_truncated(stream, low, high, mean, sd))
+        streams = (rng.random((mean.size, 4)) * 2.0**63).astype(np.uint64)
+        return self.to_value(_draw_truncated(streams, low, high, mean, sd))
 
     def mean(self, location: FloatArray, variance: float, theta: FloatArray) -> FloatArray:
         """Return the mean of each cell."""
@@ -417,8 +418,10 @@ def _draw_within(
 
 
 @kernel
-def _draw_truncated(rng: Rng, low: float, high: float, mean: FloatArray, sd: float) -> FloatArray:
+def _draw_truncated(
+    streams: NDArray[np.uint64], low: float, high: float, mean: FloatArray, sd: float
+) -> FloatArray:
     out = np.empty(mean.size)
     for n in range(mean.size):
-        out[n] = mean[n] + sd * truncated_normal(rng, (low - mean[n]) / sd, (high - mean[n]) / sd)
+        out[n] = mean[n] + sd * truncated_normal(streams[n], (low - mean[n]) / sd, (high - mean[n]) / sd)
     return out

@@ -13,7 +13,7 @@ from glfm.column import Column, FloatArray
 from glfm.kernels.gaussian import fill_truncated, interval_log_mass, interval_log_masses, quick_cdf
 from glfm.kernels.jit import Codes, kernel
 from glfm.kernels.random import normal, uniform
-from glfm.kinds.base import Evidence, Rng
+from glfm.kinds.base import Evidence, Noise, Rng
 from glfm.kinds.levelled import LevelledKind
 
 __all__ = ["Ordinal"]
@@ -92,6 +92,11 @@ class Ordinal(LevelledKind):
         edges = np.concatenate(([-np.inf], theta, [np.inf]))
         _draw_between(rng, evidence[0], edges, mean[:, 0], math.sqrt(variance), y[:, 0])
 
+    def interval(self, x: FloatArray, theta: FloatArray) -> tuple[FloatArray, FloatArray, float]:
+        edges = np.concatenate(([-np.inf], theta, [np.inf]))
+        codes = np.where(np.isnan(x), 0, x).astype(np.intp)
+        return np.where(np.isnan(x), np.nan, edges[codes]), edges[codes + 1], 0.0
+
     def probabilities(self, location: FloatArray, variance: float, theta: FloatArray) -> FloatArray:
         edges = np.concatenate(([-np.inf], theta, [np.inf]))
         mean, sd = location[:, 0], math.sqrt(variance)
@@ -104,14 +109,10 @@ class Ordinal(LevelledKind):
     def log_density(
         self, x: FloatArray, location: FloatArray, variance: float, theta: FloatArray
     ) -> FloatArray:
-        edges = np.concatenate(([-np.inf], theta, [np.inf]))
-        codes = np.where(np.isnan(x), 0, x).astype(np.intp)
-        lower = np.where(np.isnan(x), np.nan, edges[codes])
-        return np.asarray(interval_log_masses(lower, edges[codes + 1], location[:, 0], math.sqrt(variance)))
+        lower, upper, _ = self.interval(x, theta)
+        return np.asarray(interval_log_masses(lower, upper, location[:, 0], math.sqrt(variance)))
 
-    def sample(
-        self, rng: np.random.Generator, location: FloatArray, variance: float, theta: FloatArray
-    ) -> FloatArray:
+    def sample(self, rng: Noise, location: FloatArray, variance: float, theta: FloatArray) -> FloatArray:
         y = location[:, 0] + math.sqrt(variance) * rng.standard_normal(location.shape[0])
         return np.searchsorted(theta, y, side="right").astype(np.float64)
 

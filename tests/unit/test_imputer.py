@@ -1,0 +1,175 @@
+"""The scikit-learn transformer: alone, in pipelines, with every frame library."""
+
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
+from sklearn.datasets import load_iris
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+from test_model import mixed
+
+import glfm
+from glfm.errors import DataError, SchemaError
+
+QUICK = {"n_chains": 1, "n_warmup": 15, "n_draws": 5, "thin": 1, "random_state": 0}
+
+
+@parametrize_with_checks([glfm.Imputer(**{**QUICK, "n_warmup": 3, "n_draws": 2})])
+def test_what_scikit_learn_asks(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def imputer():
+    return glfm.Imputer(**QUICK).fit(mixed())
+
+
+def iris():
+    """Return a numeric table with a fifth of its cells hidden, and classes."""
+    X, y = load_iris(return_X_y=True)
+    X[np.random.default_rng(0).random(X.shape) < 0.2] = np.nan
+    return X, y
+
+
+class TestAlone:
+    def test_completes_rows_never_seen(self, imputer):
+        X = mixed(10, seed=3)
+        out = imputer.transform(X)
+        assert out.notna().all(axis=None)
+        pd.testing.assert_frame_equal(out, imputer.model_.impute(X))
+        assert (out.dtypes == X.dtypes).all()
+
+    def test_fit_transform_completes_the_table_of_the_fit(self):
+        imputer = glfm.Imputer(**QUICK)
+        pd.testing.assert_frame_equal(imputer.fit_transform(mixed()), imputer.model_.impute())
+
+    def test_how(self):
+        imputer = glfm.Imputer(how="mean", **QUICK).fit(mixed())
+        X = mixed(10, seed=3)
+        pd.testing.assert_frame_equal(imputer.transform(X), imputer.model_.impute(X, how="mean"))
+        with pytest.raises(SchemaError, match="Unknown how"):
+            imputer.set_params(how="guess").transform(X)
+
+    def test_settings_are_those_of_the_model(self):
+        own = glfm.Imputer().get_params()
+        assert {name: own[name] for name in own if name not in ("how", "unseen", "progress")} == {
+            name: value for name, value in glfm.GLFM().get_params().items() if name != "progress"
+        }
+
+    def test_clone_and_parameters(self):
+        imputer = clone(glfm.Imputer({"x0": "real"}, how="mode", alpha=2.0)).set_params(n_draws=7)
+        assert imputer.get_params()["schema"] == {"x0": "real"}
+        assert (imputer.how, imputer.alpha, imputer.n_draws) == ("mode", 2.0, 7)
+
+    def test_pickle(self, imputer):
+        again = pickle.loads(pickle.dumps(imputer))
+        X = mixed(10, seed=3)
+        pd.testing.assert_frame_equal(again.transform(X), imputer.transform(X))
+
+    def test_unseen_levels(self, imputer):
+        X = mixed(3, seed=3).astype({"ward": object})
+        X.iloc[0, X.columns.get_loc("ward")] = "west"
+        assert imputer.transform(X)["ward"].iloc[0] in ("north", "south", "east")
+        with pytest.raises(DataError, match="the level 'west'"):
+            clone(imputer).set_params(unseen="error").fit(mixed()).transform(X)
+
+    def test_not_fitted(self):
+        with pytest.raises(NotFittedError):
+            glfm.Imputer().transform(mixed())
+
+    def test_other_columns_are_refused(self, imputer):
+        with pytest.raises(ValueError, match="feature names"):
+            imputer.transform(mixed().rename(columns={"dose": "amount"}))
+
+
+class TestContainers:
+    def test_object_arrays(self):
+        frame = mixed().reset_index(drop=True).astype(object)
+        X = frame.to_numpy(dtype=object)
+        imputer = glfm.Imputer({"x4": glfm.Ordinal(levels=["none", "mild", "severe"])}, **QUICK)
+        out = imputer.fit(X[:30]).transform(X[30:])
+        assert out.dtype == object
+        assert not pd.isna(out).any()
+        known = ~pd.isna(X[30:])
+        assert (out[known] == X[30:][known]).all()
+
+    def test_lists(self):
+        rows = [[1.0, "a"], [2.0, "b"], [None, "a"], [1.5, None]] * 5
+        out = glfm.Imputer(**QUICK).fit(rows).transform(rows[:4])
+        assert not pd.isna(out).any()
+
+    @pytest.mark.parametrize("make", [pl.from_pandas, pa.Table.from_pandas])
+    def test_other_frames(self, make):
+        table = make(mixed().reset_index(drop=True).astype({"ward": object, "pain": object}))
+        imputer = glfm.Imputer({"pain": glfm.Ordinal(levels=["none", "mild", "severe"])}, **QUICK)
+        for out in (imputer.fit_transform(table), imputer.transform(table)):
+            assert type(out) is type(table)
+            assert out.to_pandas().notna().all(axis=None)
+
+    @pytest.mark.parametrize("library", ["pandas", "polars"])
+    @pytest.mark.parametrize("given", ["array", "pandas", "polars"])
+    def test_set_output(self, library, given):
+        X, _ = iris()
+        frame = pd.DataFrame(X, columns=list("abcd"))
+        data = {"array": X, "pandas": frame, "polars": pl.from_pandas(frame)}[given]
+        imputer = glfm.Imputer(**QUICK).set_output(transform=library)
+        expected = pl.DataFrame if library == "polars" else pd.DataFrame
+        for out in (imputer.fit_transform(data), imputer.transform(data)):
+            assert isinstance(out, expected)
+            assert list(out.columns) == list(imputer.get_feature_names_out())
+            assert list(out.columns) == (["x0", "x1", "x2", "x3"] if given == "array" else list("abcd"))
+            assert np.isfinite(out.to_numpy()).all()
+            known = ~np.isnan(X)
+            np.testing.assert_array_equal(out.to_numpy()[known], X[known])
+
+    def test_names(self, imputer):
+        assert list(imputer.get_feature_names_out()) == list(mixed())
+        assert list(imputer.feature_names_in_) == list(mixed())
+        assert imputer.n_features_in_ == 5
+
+
+class TestPipelines:
+    def test_cross_validation(self):
+        X, y = iris()
+        pipeline = make_pipeline(glfm.Imputer(**QUICK), StandardScaler(), LogisticRegression())
+        assert cross_val_score(pipeline, X, y, cv=3).mean() > 0.8
+
+    def test_search(self):
+        X, y = iris()
+        pipeline = make_pipeline(glfm.Imputer(**QUICK), LogisticRegression(max_iter=1000))
+        search = GridSearchCV(pipeline, {"imputer__how": ["mean", "median"]}, cv=2).fit(X, y)
+        assert search.best_params_["imputer__how"] in ("mean", "median")
+
+    def test_column_transformer(self):
+        frame = mixed()
+        columns = ColumnTransformer(
+            [
+                ("numbers", make_pipeline(glfm.Imputer(**QUICK), StandardScaler()), ["change", "dose"]),
+                (
+                    "levels",
+                    make_pipeline(glfm.Imputer(**QUICK), OneHotEncoder(sparse_output=False)),
+                    ["ward"],
+                ),
+            ]
+        ).set_output(transform="pandas")
+        out = columns.fit(frame[:30]).transform(frame[30:])
+        assert out.shape == (10, 5)
+        assert out.notna().all(axis=None)
+        assert "numbers__dose" in out
+
+
+def test_importing_glfm_does_not_import_scikit_learn():
+    code = "import glfm, sys; assert 'Imputer' in dir(glfm); sys.exit('sklearn' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
