@@ -92,8 +92,8 @@ class NewRows(Rows):
     random rows of the fit.
 
     Eight passes are made. Against exact enumeration on draws of fits of four real tables with up to eight
-    features, P(z = 1) is then off by 0.004 to 0.015 on average (one pass: 0.02 to 0.07), and by 0.2 in the
-    worst of the rows looked at, which has two ways to be explained that are far apart.
+    features, P(z = 1) is then off by 0.003 to 0.015 on average (one pass: 0.02 to 0.07), and by 0.2 in the
+    worst of the rows looked at.
 
     What is drawn for a row is a function of the seed, the draw and the content of the row.
     """
