@@ -9,7 +9,6 @@ from test_model import QUICK, mixed
 
 import glfm
 from glfm.errors import DataError, FitWarning, SchemaError
-from glfm.kernels.newrows import _fast_cdf
 from glfm.rows import NewRows
 
 
@@ -249,10 +248,3 @@ class TestTransform:
         model = glfm.GLFM(**QUICK)
         pd.testing.assert_frame_equal(model.fit_transform(frame), model.transform())
         assert list(model.feature_names_in_) == list(frame)
-
-
-def test_fast_normal_distribution_function():
-    from scipy.special import ndtr
-
-    x = np.linspace(-6.999, 9.0, 20_001)
-    np.testing.assert_allclose([_fast_cdf(v) for v in x], ndtr(x), rtol=1e-9, atol=1e-15)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glfm.kernels.collapsed import draw_own_features
-from glfm.kernels.gaussian import interval_log_mass, log_cdf, truncated_normal
+from glfm.kernels.gaussian import interval_log_mass, log_cdf, quick_cdf, truncated_normal
 from glfm.kernels.jit import Bits, Floats, Ints, Rng, kernel
 from glfm.kernels.random import exponential, integer_below, normal, uniform
 
@@ -35,11 +35,7 @@ _U27, _U30, _U31 = np.uint64(27), np.uint64(30), np.uint64(31)
 
 _CANDIDATES = 64  # rows of the fit whose features are tried as a start
 _SMALL = 1e-200  # products are kept above it
-_FAR = 7.0  # where the table of the normal distribution function ends
-_PER_UNIT = 64.0
-_GRID = np.arange(2 * _FAR * _PER_UNIT + 2) / _PER_UNIT - _FAR
-_CDF = np.array([0.5 * math.erfc(-x * math.sqrt(0.5)) for x in _GRID])
-_PDF = np.exp(-0.5 * _GRID**2) / math.sqrt(2.0 * math.pi)
+_FAR = 7.0  # where the quick distribution function still has its digits
 
 
 @kernel
@@ -191,19 +187,6 @@ def _draw_pseudo(
 
 
 @kernel
-def _fast_cdf(x: float) -> float:
-    """Return the standard normal distribution function above -7, to twelve digits, from a table."""
-    if x >= _FAR:
-        return 1.0
-    i = int((x + _FAR) * _PER_UNIT + 0.5)
-    at = i / _PER_UNIT - _FAR
-    h = x - at
-    square = at * at
-    series = 1.0 - h * (0.5 * at - h * ((square - 1.0) / 6.0 - h * at * (square - 3.0) / 24.0))
-    return _CDF[i] + _PDF[i] * h * series
-
-
-@kernel
 def _log_likelihood(
     where: Ints,
     ends: Floats,
@@ -234,7 +217,7 @@ def _log_likelihood(
                 a, b = -b, -a
             mass = 0.0
             if b > -_FAR:
-                mass = _fast_cdf(b) - (_fast_cdf(a) if a > -_FAR else 0.0)
+                mass = quick_cdf(b) - (quick_cdf(a) if a > -_FAR else 0.0)
             if mass > 1e-5:
                 product *= mass
             else:
@@ -242,7 +225,7 @@ def _log_likelihood(
         elif last - first == 1:  # the lead is integrated out
             x = (mean[first] if w == first else -mean[first]) * of_difference
             if x > -_FAR:
-                product *= _fast_cdf(x)
+                product *= quick_cdf(x)
             else:
                 total += log_cdf(x)
         else:
@@ -251,7 +234,7 @@ def _log_likelihood(
                 if s != w:
                     x = top if s == last else (top - mean[s]) * scale
                     if x > -_FAR:
-                        product *= _fast_cdf(x)
+                        product *= quick_cdf(x)
                     else:
                         total += log_cdf(x)
                     if product < _SMALL:
