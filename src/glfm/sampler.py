@@ -160,9 +160,9 @@ class CollapsedSampler:
             )
 
     def draw_cells(self, state: State, adapt: bool = False) -> None:
-        """Thresholds with the pseudo-observations integrated out, then the pseudo-observations."""
+        """Thresholds and scales with the pseudo-observations integrated out, then the pseudo-observations."""
         problem = self.problem
-        self._draw_thresholds(state, adapt)
+        self._move_scales(state, adapt)
         kinds = list(problem.kinds.values())
         for (start, stop), evidence in zip(problem.blocks, problem.block_evidence, strict=True):
             means = self._means[: stop - start]
@@ -178,22 +178,25 @@ class CollapsedSampler:
                     state.Y[start:stop, part],
                 )
 
-    def _draw_thresholds(self, state: State, adapt: bool) -> None:
-        """Move the thresholds of all columns that have some to move, and with them their weights."""
+    def _move_scales(self, state: State, adapt: bool) -> None:
+        """Move thresholds and the scale of weights with the pseudo-observations integrated out."""
         problem = self.problem
-        moving = [d for d, theta in enumerate(state.theta) if theta.size > 1]
+        # Scales alone move every other sweep, which pays best for what they cost.
+        often = state.sweep % 2 == 0
+        kinds = list(problem.kinds.values())
+        moving = [d for d, kind in enumerate(kinds) if kind.n_steps and (often or state.theta[d].size)]
         if not moving:
             return
-        places = [problem.slices[d].start for d in moving]  # a column with thresholds has one pseudo-column
+        places = [problem.slices[d].start for d in moving]  # each has one pseudo-column
         weights = np.ascontiguousarray(state.B[:, places])
         means = np.empty((problem.n_rows, len(moving)))
         row_means(state.Z, state.width, weights, 0, problem.n_rows, means)
-        kinds = list(problem.kinds.values())
+        by_column = np.ascontiguousarray(means.T)  # each is read from end to end
         for i, d in enumerate(moving):
             kinds[d].draw_theta(
                 state.rng,
                 problem.evidence[d],
-                means[:, i : i + 1],
+                by_column[i][:, None],
                 weights[:, i : i + 1],
                 problem.priors.weight_variance,
                 state.theta[d],

@@ -66,7 +66,7 @@ class State:
             B=np.zeros((width, problem.n_pseudo)),
             variance=variance,
             theta=theta,
-            step=[np.full(values.size, _START_STEP) for values in theta],
+            step=[np.full(kind.n_steps, _START_STEP) for kind in kinds],
             alpha=priors.alpha if priors.alpha is not None else priors.alpha_prior[0] / priors.alpha_prior[1],
         )
         state.Z[:, :bias] = 1

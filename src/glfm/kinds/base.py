@@ -129,6 +129,11 @@ class Kind(ABC):
         return self.n_free
 
     @property
+    def n_steps(self) -> int:
+        """How many step sizes `draw_theta` adapts; 0: it has nothing to move."""
+        return 0
+
+    @property
     def samples_noise(self) -> bool:
         """Whether the noise variance is sampled."""
         return self.is_number and self.noise_variance is None
@@ -141,7 +146,7 @@ class Kind(ABC):
         """Thresholds to start from; empty for kinds that have none."""
         return np.empty(0)
 
-    def draw_theta(  # noqa: B027 - most kinds have no thresholds
+    def draw_theta(  # noqa: B027 - most kinds have neither
         self,
         rng: Rng,
         evidence: Evidence,
@@ -152,7 +157,7 @@ class Kind(ABC):
         step: FloatArray,
         adapt: bool,
     ) -> None:
-        """Update the thresholds with the pseudo-observations integrated out; weights may move with them.
+        """Update thresholds and the scale of the weights with the pseudo-observations integrated out.
 
         `mean` (rows x n_free), `weights` (features x n_free), `theta` and `step` change in place.
         """

@@ -9,9 +9,9 @@ from typing import ClassVar
 import numpy as np
 
 from glfm.column import Column, FloatArray
-from glfm.kernels.gaussian import cdf, fill_truncated, log_cdf
+from glfm.kernels.gaussian import cdf, fill_truncated, log_cdf, quick_cdf
 from glfm.kernels.jit import Codes, kernel
-from glfm.kernels.random import fill_normals
+from glfm.kernels.random import fill_normals, normal, uniform
 from glfm.kinds.base import Evidence, Noise, Rng
 from glfm.kinds.levelled import LevelledKind
 
@@ -54,6 +54,25 @@ class Categorical(LevelledKind):
     def n_pseudo(self) -> int:
         return self.n_levels
 
+    @property
+    def n_steps(self) -> int:
+        return 1 if self.n_levels == 2 else 0
+
+    def draw_theta(
+        self,
+        rng: Rng,
+        evidence: Evidence,
+        mean: FloatArray,
+        weights: FloatArray,
+        weight_variance: float,
+        theta: FloatArray,
+        step: FloatArray,
+        adapt: bool,
+    ) -> None:
+        variance = self.noise_variance or 1.0
+        spread = variance * weight_variance
+        _stretch(rng, evidence[0], mean[:, 0], math.sqrt(2.0 * variance), spread, weights[:, 0], step, adapt)
+
     def draw_pseudo(
         self,
         rng: Rng,
@@ -89,6 +108,51 @@ class Categorical(LevelledKind):
         y = math.sqrt(variance) * rng.standard_normal((location.shape[0], self.n_levels))
         y[:, :-1] += location
         return np.asarray(y.argmax(axis=1), dtype=np.float64)
+
+
+_SMALL, _LARGE = 1e-100, 1e100
+_TRUSTED = 1e-4  # a probability from which the quick distribution function keeps the ratio's digits
+
+
+@kernel
+def _stretch(
+    rng: Rng,
+    codes: Codes,
+    mean: FloatArray,
+    root: float,
+    spread: float,
+    weights: FloatArray,
+    step: FloatArray,
+    adapt: bool,
+) -> None:
+    """Metropolis step on the scale of all weights of a column with two levels.
+
+    Given pseudo-observations the scale crawls, the more the rarer a level is; here they are integrated out.
+    """
+    log_scale = step[0] * normal(rng)
+    scale = math.exp(log_scale)
+    squares = 0.0
+    for k in range(weights.size):
+        squares += weights[k] * weights[k] / spread
+    log_ratio = weights.size * log_scale - 0.5 * (scale * scale - 1.0) * squares
+    product = 1.0
+    for n in range(codes.size):
+        if codes[n] >= 0:
+            x = mean[n] / root if codes[n] == 0 else -mean[n] / root
+            old, new = quick_cdf(x), quick_cdf(scale * x)
+            if old > _TRUSTED and new > _TRUSTED:
+                product *= new / old
+            else:
+                log_ratio += log_cdf(scale * x) - log_cdf(x)
+            if not _SMALL < product < _LARGE:
+                log_ratio += math.log(product)
+                product = 1.0
+    accepted = math.log(uniform(rng)) < log_ratio + math.log(product)
+    if accepted:
+        for k in range(weights.size):
+            weights[k] *= scale
+    if adapt:
+        step[0] *= math.exp(0.1 * ((1.0 if accepted else 0.0) - 0.44))
 
 
 @kernel

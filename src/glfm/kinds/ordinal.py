@@ -63,6 +63,10 @@ class Ordinal(LevelledKind):
             : self.n_levels - 1
         ]
 
+    @property
+    def n_steps(self) -> int:
+        return self.n_levels - 1 if self.n_levels > 2 else 0
+
     def draw_theta(
         self,
         rng: Rng,

@@ -107,7 +107,7 @@ def _to_state(draw: PriorDraw, problem: Problem, seed: np.random.SeedSequence) -
     state.B = draw.B.copy()
     state.variance[:] = draw.variance
     state.theta = [theta.copy() for theta in draw.theta]
-    state.step = [np.full(theta.size, _THRESHOLD_STEP) for theta in draw.theta]
+    state.step = [np.full(step.size, _THRESHOLD_STEP) for step in state.step]
     state.alpha = draw.alpha
     return state
 
