@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import digamma, ndtr
 
+from glfm.kinds.categorical import Categorical
 from glfm.kinds.ordinal import Ordinal, _measure, _move_thresholds
 from glfm.priors import Priors
 from glfm.problem import Problem
@@ -140,6 +141,32 @@ def test_thresholds_with_a_weight() -> None:
         return [float((density * f).sum()) for f in (high, b, high**2, b**2)]
 
     names = ["theta 2", "weight", "theta 2 squared", "weight squared"]
+    check(score_table(names, draws, moments(0.6 * 2.0)))
+    with pytest.raises(AssertionError, match="quantities are off"):
+        check(score_table(names, draws, moments(2.0)))
+
+
+def test_scale_of_a_two_level_column() -> None:
+    """With one feature that all rows have, the scale is the weight itself, up to its sign."""
+    kind = Categorical(levels=("no", "yes"), noise_variance=0.6)
+    codes = np.array([0.0, 0, 0, 1, np.nan, 0, 0])
+    evidence = kind.evidence(codes)
+    rng = np.random.SeedSequence(3).generate_state(4, np.uint64)
+    step, weights = np.full(1, 0.8), np.array([[0.5]])
+    draws = np.empty((2 * N_DRAWS, 2))
+    for t in range(2 * N_DRAWS):
+        mean = np.full((codes.size, 1), weights[0, 0])
+        kind.draw_theta(rng, evidence, mean, weights, 2.0, np.empty(0), step, False)
+        draws[t] = weights[0, 0], weights[0, 0] ** 2
+
+    def moments(weight_variance: float) -> list[float]:
+        b = np.linspace(0.0, 9.0, 9001) + 0.0005
+        p = ndtr(b / 1.2**0.5)
+        density = np.exp(-0.5 * b**2 / weight_variance) * p**5 * (1.0 - p)
+        density /= density.sum()
+        return [float(density @ b), float(density @ b**2)]
+
+    names = ["weight", "weight squared"]
     check(score_table(names, draws, moments(0.6 * 2.0)))
     with pytest.raises(AssertionError, match="quantities are off"):
         check(score_table(names, draws, moments(2.0)))
