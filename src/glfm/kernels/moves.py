@@ -220,6 +220,7 @@ def add_or_drop_features(
     a, sums = np.empty(Z.shape[1]), np.empty(S)
     for _ in range(N_PROPOSALS):
         n_features = width - bias
+        changed = False
         if uniform(rng) >= _ADDS:
             if n_features == 0:
                 continue
@@ -228,25 +229,25 @@ def add_or_drop_features(
             log_ratio -= _log_prior_to_chance(n_rows, n_free, counts[k]) + math.log(alpha / n_features)
             if math.log(uniform(rng)) < log_ratio + math.log(_ADDS / (1.0 - _ADDS)):
                 width = remove_feature(Z, counts, A, L, Q, M, G, width, k)
-                refresh(A, L, width, weight_variance, Q, M, G)
-            continue
-        if n_free == 0 or width >= max_width or width >= Z.shape[1]:
-            continue
-        m = 1 + integer_below(rng, n_free)
-        _scatter(rng, pinned, n_free, m, z)
-        log_ratio = _gain(Z, width, Y, inv_sd, weight_variance, Q, M, z, m, a, sums)
-        log_ratio += _log_prior_to_chance(n_rows, n_free, m) + math.log(alpha / (n_features + 1.0))
-        if math.log(uniform(rng)) < log_ratio + math.log((1.0 - _ADDS) / _ADDS):
-            place = insert_feature(rng, Z, counts, A, L, Q, M, G, width, bias, weight_variance)
-            a[width] = a[place]  # the feature that stood there now stands last
-            width += 1
-            for n in range(n_rows):
-                Z[n, place] = z[n]
-            for s in range(S):
-                L[place, s] = sums[s]
-            for i in range(width):
-                A[place, i] = A[i, place] = a[i]
-            A[place, place] = m
-            counts[place] = m
+                changed = True
+        elif n_free > 0 and width < min(max_width, Z.shape[1]):
+            m = 1 + integer_below(rng, n_free)
+            _scatter(rng, pinned, n_free, m, z)
+            log_ratio = _gain(Z, width, Y, inv_sd, weight_variance, Q, M, z, m, a, sums)
+            log_ratio += _log_prior_to_chance(n_rows, n_free, m) + math.log(alpha / (n_features + 1.0))
+            if math.log(uniform(rng)) < log_ratio + math.log((1.0 - _ADDS) / _ADDS):
+                place = insert_feature(rng, Z, counts, A, L, Q, M, G, width, bias, weight_variance)
+                a[width] = a[place]  # the feature that stood there now stands last
+                width += 1
+                for n in range(n_rows):
+                    Z[n, place] = z[n]
+                for s in range(S):
+                    L[place, s] = sums[s]
+                for i in range(width):
+                    A[place, i] = A[i, place] = a[i]
+                A[place, place] = m
+                counts[place] = m
+                changed = True
+        if changed:
             refresh(A, L, width, weight_variance, Q, M, G)
     return width

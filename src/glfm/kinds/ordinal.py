@@ -266,9 +266,9 @@ def _stretch(
                 product = 1.0
     accepted = math.log(uniform(rng)) < log_ratio + math.log(product)
     if accepted:
-        at[:] = new
         for n in range(mean.size):
             mean[n] *= scale
+            at[0, n], at[1, n] = new[0, n], new[1, n]
         for k in range(weights.size):
             weights[k] *= scale
         for r in range(1, theta.size):
