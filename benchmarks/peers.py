@@ -104,8 +104,13 @@ def fill_miceforest(holes: Holes) -> Guess:
             for d, kind in holes.columns()
         }
     )
+    nominal = {f"c{d}": "fast" for d, kind in holes.columns() if not kind.is_ordered}
     kernel = miceforest.ImputationKernel(
-        frame, num_datasets=1 if holes.quick else TABLES, random_state=holes.seed
+        frame,
+        num_datasets=1 if holes.quick else TABLES,
+        # The default fails where a probability is 0 or 1: levels are drawn by their probabilities instead.
+        mean_match_strategy={name: nominal.get(name, "normal") for name in frame},
+        random_state=holes.seed,
     )
     kernel.mice(1 if holes.quick else 5, num_threads=1)
     tables = [kernel.complete_data(i) for i in range(kernel.num_datasets)]
