@@ -64,9 +64,10 @@ def tables_of(found: pd.DataFrame) -> list[str]:
 
 
 def by_table(found: pd.DataFrame, measure: str) -> pd.DataFrame:
-    """Return a measure, table x method, averaged over masks and percentages."""
+    """Return a measure, table x method, averaged over masks and percentages; NaN unless a method has them all."""
     cells = found.pivot_table(index=["table", "percentage"], columns="method", values=measure, aggfunc="mean")
-    return cells.groupby("table").mean().reindex(index=tables_of(found), columns=methods_of(found))
+    tables = cells.groupby("table").agg(lambda values: values.mean(skipna=False))
+    return tables.reindex(index=tables_of(found), columns=methods_of(found))
 
 
 def by_kind(found: pd.DataFrame) -> pd.DataFrame:
