@@ -161,10 +161,8 @@ def fill_lace(holes: Holes) -> Guess:
             continue
         if values is None:
             draws[d] = np.stack([engine.draw(int(row), f"c{d}", DRAWS).to_numpy() for row in rows])
-            # Its own guess: a mean of draws is at the mercy of the long tails of clusters of one row.
-            guess = engine.impute(f"c{d}", rows.tolist(), with_uncertainty=False)
-            mean[rows, d] = guess[f"c{d}"].to_numpy()
-            median[rows, d] = np.median(draws[d], axis=1)
+            # A mean of draws is at the mercy of the long tails of clusters of few rows, and so is its own guess.
+            mean[rows, d] = median[rows, d] = np.median(draws[d], axis=1)
         else:
             scores[d] = p = _probabilities(engine, f"c{d}", rows, values.size)
             middle = values[(np.cumsum(p, axis=1) < 0.5).sum(axis=1).clip(0, values.size - 1)]
