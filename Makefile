@@ -8,10 +8,10 @@ export OMP_NUM_THREADS = 1
 export OPENBLAS_NUM_THREADS = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lint format types unit test test-slow demo bench bench-heldout paper-missing docs clean
+.PHONY: help setup lint format types unit test test-slow demo bench bench-heldout bench-imputation paper-missing docs clean
 
 help: ## list the commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## create .venv and install the package with its development tools
 
@@ -55,6 +55,11 @@ bench: $(FRESH) ## speed: ratio to the floor, growth, start, memory, effective d
 
 bench-heldout: $(FRESH) ## held-out log-likelihood on four real tables (half an hour; needs GLFM_DATA)
 	$(BIN)/python benchmarks/heldout.py --output benchmarks/results/heldout.json
+
+# Peers are optional: .venv/bin/pip install -r benchmarks/requirements-peers.txt. QUICK=1: a minute or two.
+bench-imputation: $(FRESH) ## errors of filled cells beside other imputers (hours; needs GLFM_DATA)
+	$(BIN)/python benchmarks/imputation.py $(if $(QUICK),--quick) $(ARGS)
+	$(BIN)/python docs/make_tables.py
 
 # For example: make paper-missing QUICK=1, or make paper-missing ARGS="--splits 3 --tables wine_quality"
 paper-missing: $(FRESH) ## the paper's missing-data experiment (days; QUICK=1: minutes; needs GLFM_DATA)

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from experiment import knowing_zeros
 from scipy import stats
 
 import glfm
@@ -87,12 +88,7 @@ def score(name: str, share: float, seed: int = 0, **settings: object) -> dict[st
     """Fit one table with hidden cells and return both mean scores."""
     table = getattr(datasets, f"load_{name}")()
     columns = [c for c in table.frame.columns if table.schema.get(c) != "ignore"]
-    schema = dict(table.schema)
-    for column in columns:  # every zero may be hidden, so that zeros occur is taken from the whole table
-        values = table.frame[column]
-        kind = schema[column]
-        if getattr(kind, "name", kind) == "positive" and (values == 0).any():
-            schema[column] = glfm.Positive(smallest=float(values[values > 0].min()))
+    schema = {**table.schema, **knowing_zeros(table.frame, {c: table.schema[c] for c in columns})}
     mask = hide(table.frame, columns, share, seed)
     train = table.frame.mask(mask)
     begin = time.perf_counter()

@@ -15,24 +15,20 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):  # one process per cor
     os.environ.setdefault(_name, "1")
 
 import argparse
-import json
-import sys
 import time
 import zlib
 from collections.abc import Iterator
-from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from experiment import RESULTS, hide, in_standard_units, knowing_zeros, read, say, some_rows, work
 
 import glfm
 from glfm import baselines, datasets
 from glfm.kinds import Kind
 
-RESULTS = Path(__file__).parent / "results"
 # Columns that the paper did not have.
 LEFT_OUT = {
     "german_credit": ("credit_risk",),
@@ -61,6 +57,9 @@ class Task(NamedTuple):
     rows: int | None
     schedule: str
 
+    def __str__(self) -> str:
+        return f"{self.table} {self.percentage} % split {self.split} {self.method}"
+
 
 class Numbers(NamedTuple):
     """A table as the experiment has it."""
@@ -76,32 +75,10 @@ def load(name: str, rows: int | None) -> Numbers:
     if name == "nesarc":  # the paper had binary questions only
         kinds = {c: k for c, k in kinds.items() if k.name == "categorical" and len(k.levels) == 2}
     frame = frame[list(kinds)]
-    if rows is not None and rows < len(frame):
-        chosen = np.random.default_rng(zlib.crc32(name.encode())).choice(len(frame), rows, replace=False)
-        frame = frame.iloc[np.sort(chosen)].reset_index(drop=True)
+    frame = some_rows(frame, rows, zlib.crc32(name.encode()))
     kinds = {c: k for c, k in kinds.items() if frame[c].notna().any()}
     frame = frame[list(kinds)]
-    for (
-        column,
-        kind,
-    ) in kinds.items():  # every zero may be hidden, so that zeros occur is taken from the whole table
-        if kind.name == "positive" and (frame[column] == 0).any():
-            smallest = float(frame[column][frame[column] > 0].min())
-            kinds[column] = glfm.Positive(smallest=smallest)
-    return Numbers(frame, kinds)
-
-
-def hide(frame: pd.DataFrame, percentage: int, seed: list[int]) -> np.ndarray:
-    """Return a mask of so many per cent of the observed cells, completely at random."""
-    rng = np.random.default_rng(seed)
-    seen = frame.notna().to_numpy()
-    cells = np.flatnonzero(seen)
-    mask = np.zeros(seen.size, dtype=bool)
-    mask[rng.choice(cells, round(0.01 * percentage * cells.size), replace=False)] = True
-    mask = mask.reshape(seen.shape)
-    for d in np.flatnonzero(~(seen & ~mask).any(axis=0) & seen.any(axis=0)):
-        mask[rng.choice(np.flatnonzero(seen[:, d])), d] = False
-    return mask
+    return Numbers(frame, knowing_zeros(frame, kinds))
 
 
 def settings_of(method: str, schedule: str) -> dict[str, Any]:
@@ -128,20 +105,6 @@ def build(method: str, kinds: dict[str, Kind], settings: dict[str, Any], seed: i
     return cls(kinds, random_state=seed, n_jobs=1, progress=False, **settings)
 
 
-def in_standard_units(score: pd.DataFrame, table: Numbers) -> pd.DataFrame:
-    """Express densities of numbers in units of the standard deviation of their column.
-
-    It is the same constant for all methods, and makes columns comparable with each other.
-    """
-    out = score.copy()
-    for column, kind in table.kinds.items():
-        if kind.name in ("real", "positive"):
-            values = table.frame[column]
-            has_density = values > 0 if getattr(kind, "smallest", None) else values.notna()
-            out.loc[has_density, column] += np.log(values.std())
-    return out
-
-
 def run(task: Task) -> dict[str, Any]:
     """Fit one method to one table with hidden cells, and score them."""
     table = load(task.table, task.rows)
@@ -152,7 +115,7 @@ def run(task: Task) -> dict[str, Any]:
     begin = time.perf_counter()
     model.fit(table.frame.mask(mask))
     fitted = time.perf_counter()
-    score = in_standard_units(model.log_likelihood(table.frame.where(mask)), table)
+    score = in_standard_units(model.log_likelihood(table.frame.where(mask)), *table)
     end = time.perf_counter()
     features = [d.n_features for d in model.draws_] if task.method == "GLFM" else model.n_features_
     return {
@@ -180,31 +143,6 @@ def label(kind: Kind) -> str:
     """Return the paper's letter of a kind, with the number of levels."""
     letter = {"real": "R", "positive": "P", "count": "N", "categorical": "C", "ordinal": "O"}[kind.name]
     return f"{letter}{len(kind.levels)}" if letter in "CO" else letter
-
-
-# ---- results
-
-
-def read(path: Path) -> list[dict[str, Any]]:
-    """Read the lines of a file of results; what a crash left of a last line is cut off."""
-    if not path.exists():
-        return []
-    text = path.read_bytes()
-    whole = text[: text.rfind(b"\n") + 1]
-    if len(whole) < len(text):
-        path.write_bytes(whole)
-    return [json.loads(line) for line in whole.splitlines()]
-
-
-def append(path: Path, line: dict[str, Any]) -> None:
-    """Add one line in one write."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    data = (json.dumps(line, separators=(",", ":")) + "\n").encode()
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-    try:
-        os.write(handle, data)
-    finally:
-        os.close(handle)
 
 
 def plan(options: argparse.Namespace) -> Iterator[Task]:
@@ -235,47 +173,6 @@ def refuse_mixtures(done: list[dict[str, Any]], tasks: list[Task], path: Path) -
                 "another set-up: give the same --rows and --quick, or another --output."
             )
         del wanted[(line["table"], line["method"])]
-
-
-def left(done: list[dict[str, Any]], todo: list[Task], jobs: int) -> str:
-    """Return the time that remains, judged by fits of the same method to the same table."""
-    seconds: dict[tuple[str, str], list[float]] = {}
-    for line in done:
-        spent = line["fit_seconds"] + line["score_seconds"]
-        seconds.setdefault((line["table"], line["method"]), []).append(spent)
-    if not seconds:
-        return "time left unknown"
-    overall = float(np.mean([value for values in seconds.values() for value in values]))
-    total = sum(float(np.mean(seconds.get((t.table, t.method), [overall]))) for t in todo) / jobs
-    return f"{total / 3600:.1f} h left" if total > 5400 else f"{total / 60:.0f} min left"
-
-
-def work(todo: list[Task], done: list[dict[str, Any]], path: Path, jobs: int) -> list[Task]:
-    """Run what is to do in processes, append every result as it comes, and return what failed."""
-    waiting, running, failed = list(todo), {}, []
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-        while waiting or running:
-            while waiting and len(running) < jobs:
-                task = waiting.pop(0)
-                running[pool.submit(run, task)] = task
-            for future in wait(running, return_when=FIRST_COMPLETED).done:
-                task = running.pop(future)
-                ahead = waiting + list(running.values())
-                what = f"[{len(todo) - len(ahead)}/{len(todo)}] {task.table} {task.percentage} % split {task.split} {task.method}"
-                if error := future.exception():
-                    failed.append(task)
-                    say(f"{what}: failed, {type(error).__name__}: {error}")
-                    continue
-                line = future.result()
-                append(path, line)
-                done.append(line)
-                seconds = line["fit_seconds"] + line["score_seconds"]
-                say(f"{what}: {line['score']:.4f} in {seconds:.0f} s; {left(done, ahead, jobs)}")
-    return failed
-
-
-def say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
 
 
 def parse(arguments: list[str] | None = None) -> argparse.Namespace:
@@ -318,7 +215,7 @@ def main(arguments: list[str] | None = None) -> None:
     todo = [task for task in tasks if task[:4] not in have]
     say(f"{len(tasks) - len(todo)} of {len(tasks)} fits are done")
     try:
-        failed = work(todo, done, options.output, options.jobs)
+        failed = work(run, todo, done, options.output, options.jobs, lambda line: f"{line['score']:.4f}")
     except KeyboardInterrupt:
         raise SystemExit("Stopped; the same command goes on from here.") from None
     if failed:

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from paper_missing import RESULTS, TABLES, read
+from experiment import RESULTS, read
+from paper_missing import TABLES
 
 from glfm.plots import BLUE, GREY, ORANGE
 

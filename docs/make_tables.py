@@ -10,6 +10,8 @@ HERE = Path(__file__).parent
 RESULTS = HERE.parent / "benchmarks" / "results"
 
 sys.path.insert(0, str(HERE.parent / "benchmarks"))
+import imputation_figure
+import imputation_report
 import paper_missing_report
 
 
@@ -85,10 +87,16 @@ def paper_missing() -> str:
     return paper_missing_report.page()
 
 
+def imputation() -> str:
+    imputation_figure.draw()
+    return imputation_report.page()
+
+
 def main() -> None:
     for page, table, result in (
         ("heldout.md", heldout, "heldout.json"),
         ("performance.md", performance, "speed.json"),
+        ("imputation.md", imputation, getattr(imputation_report.results(), "name", "imputation.jsonl")),
         (
             "paper-missing.md",
             paper_missing,

@@ -1,0 +1,144 @@
+"""What experiments that hide cells share: hiding, units, lines of results, and fits in processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+import glfm
+from glfm.kinds import Kind
+
+RESULTS = Path(__file__).parent / "results"
+Line = dict[str, Any]
+
+
+# ---- cells
+
+
+def knowing_zeros(frame: pd.DataFrame, kinds: dict[str, Kind]) -> dict[str, Kind]:
+    """Tell positive columns whether zeros occur in the whole table, since every zero may be hidden."""
+    known = dict(kinds)
+    for column, kind in kinds.items():
+        if kind.name == "positive" and (frame[column] == 0).any():
+            known[column] = glfm.Positive(smallest=float(frame[column][frame[column] > 0].min()))
+    return known
+
+
+def some_rows(frame: pd.DataFrame, rows: int | None, seed: int) -> pd.DataFrame:
+    """Return at most so many rows, chosen at random."""
+    if rows is None or rows >= len(frame):
+        return frame
+    chosen = np.random.default_rng(seed).choice(len(frame), rows, replace=False)
+    return frame.iloc[np.sort(chosen)].reset_index(drop=True)
+
+
+def hide(frame: pd.DataFrame, percentage: int, seed: list[int]) -> np.ndarray:
+    """Return a mask of so many per cent of the observed cells, completely at random."""
+    rng = np.random.default_rng(seed)
+    seen = frame.notna().to_numpy()
+    cells = np.flatnonzero(seen)
+    mask = np.zeros(seen.size, dtype=bool)
+    mask[rng.choice(cells, round(0.01 * percentage * cells.size), replace=False)] = True
+    mask = mask.reshape(seen.shape)
+    for d in np.flatnonzero(~(seen & ~mask).any(axis=0) & seen.any(axis=0)):
+        mask[rng.choice(np.flatnonzero(seen[:, d])), d] = False
+    return mask
+
+
+def in_standard_units(score: pd.DataFrame, frame: pd.DataFrame, kinds: dict[str, Kind]) -> pd.DataFrame:
+    """Express densities of numbers in units of the standard deviation of their column.
+
+    It is the same constant for all methods, and makes columns comparable with each other.
+    """
+    out = score.copy()
+    for column, kind in kinds.items():
+        if kind.name in ("real", "positive"):
+            values = frame[column]
+            has_density = values > 0 if getattr(kind, "smallest", None) else values.notna()
+            out.loc[has_density, column] += np.log(values.std())
+    return out
+
+
+# ---- results
+
+
+def read(path: Path) -> list[Line]:
+    """Read the lines of a file of results; what a crash left of a last line is cut off."""
+    if not path.exists():
+        return []
+    text = path.read_bytes()
+    whole = text[: text.rfind(b"\n") + 1]
+    if len(whole) < len(text):
+        path.write_bytes(whole)
+    return [json.loads(line) for line in whole.splitlines()]
+
+
+def append(path: Path, line: Line) -> None:
+    """Add one line in one write."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    data = (json.dumps(line, separators=(",", ":")) + "\n").encode()
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    try:
+        os.write(handle, data)
+    finally:
+        os.close(handle)
+
+
+# ---- fits
+
+
+def left(done: list[Line], todo: list[Any], jobs: int) -> str:
+    """Return the time that remains, judged by fits of the same method to the same table."""
+    seconds: dict[tuple[str, str], list[float]] = {}
+    for line in done:
+        spent = line["fit_seconds"] + line["score_seconds"]
+        seconds.setdefault((line["table"], line["method"]), []).append(spent)
+    if not seconds:
+        return "time left unknown"
+    overall = float(np.mean([value for values in seconds.values() for value in values]))
+    total = sum(float(np.mean(seconds.get((t.table, t.method), [overall]))) for t in todo) / jobs
+    return f"{total / 3600:.1f} h left" if total > 5400 else f"{total / 60:.0f} min left"
+
+
+def work(
+    run: Callable[[Any], Line],
+    todo: list[Any],
+    done: list[Line],
+    path: Path,
+    jobs: int,
+    describe: Callable[[Line], str],
+) -> list[Any]:
+    """Run what is to do in processes, append every result as it comes, and return what failed."""
+    waiting, running, failed = list(todo), {}, []
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        while waiting or running:
+            while waiting and len(running) < jobs:
+                task = waiting.pop(0)
+                running[pool.submit(run, task)] = task
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                task = running.pop(future)
+                ahead = waiting + list(running.values())
+                what = f"[{len(todo) - len(ahead)}/{len(todo)}] {task}"
+                if error := future.exception():
+                    failed.append(task)
+                    say(f"{what}: failed, {type(error).__name__}: {error}")
+                    continue
+                line = future.result()
+                append(path, line)
+                done.append(line)
+                seconds = line["fit_seconds"] + line["score_seconds"]
+                say(f"{what}: {describe(line)} in {seconds:.0f} s; {left(done, ahead, jobs)}")
+    return failed
+
+
+def say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

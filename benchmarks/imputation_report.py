@@ -1,0 +1,340 @@
+"""Tables and statements of the comparison of imputers, computed from its lines of results."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from experiment import RESULTS, read
+from imputation import METHODS, TABLES
+
+KEY = ["table", "percentage", "mask"]
+ERRORS = {
+    "nrmse": "numbers, RMSE",
+    "nmae": "numbers, absolute",
+    "categories": "categories",
+    "ordinals": "ordinals",
+}
+RANKED = ("nrmse", "categories", "ordinals")  # numbers count once
+KINDS = ("real", "positive", "count", "categorical", "ordinal")
+OURS, CONSTANT, TREES = "glfm", "mean/mode", "trees chain"
+
+
+def results() -> Path | None:
+    """Return the file of the full comparison if there is one, else of the quick one."""
+    for name in ("imputation.jsonl", "imputation-quick.jsonl"):
+        if (RESULTS / name).exists():
+            return RESULTS / name
+    return None
+
+
+def load(path: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the fits of settings that this package has too, and those that failed."""
+    lines = pd.DataFrame(read(path)).drop_duplicates([*KEY, "method"], keep="last")
+    if "failed" not in lines:
+        lines["failed"] = None
+    ours = lines[(lines["method"] == OURS) & lines["failed"].isna()].set_index(KEY).index
+    lines = lines[lines.set_index(KEY).index.isin(ours)]
+    return lines[lines["failed"].isna()].reset_index(drop=True), lines[lines["failed"].notna()]
+
+
+def methods_of(found: pd.DataFrame) -> list[str]:
+    return [name for name in METHODS if name in set(found["method"])]
+
+
+def tables_of(found: pd.DataFrame) -> list[str]:
+    return [name for name in TABLES if name in set(found["table"])]
+
+
+def by_table(found: pd.DataFrame, measure: str) -> pd.DataFrame:
+    """Return a measure, table x method, averaged over masks and percentages; NaN unless a method has them all."""
+    cells = found.pivot_table(index=["table", "percentage"], columns="method", values=measure, aggfunc="mean")
+    tables = cells.groupby("table").agg(lambda values: values.mean(skipna=False))
+    return tables.reindex(index=tables_of(found), columns=methods_of(found))
+
+
+def by_kind(found: pd.DataFrame) -> pd.DataFrame:
+    """Return the errors, (table, percentage, kind) x method, averaged over columns and masks."""
+    rows = [
+        (line["table"], line["percentage"], kind, line["method"], error)
+        for line in found.to_dict("records")
+        for kind, error in line["columns"].values()
+    ]
+    cells = pd.DataFrame(rows, columns=["table", "percentage", "kind", "method", "error"])
+    return cells.groupby(["table", "percentage", "kind", "method"])["error"].mean().unstack()
+
+
+def settings(found: pd.DataFrame, method: str) -> pd.DataFrame:
+    """Return the fits of one method by setting."""
+    return found[found["method"] == method].set_index(KEY)
+
+
+def is_complete(found: pd.DataFrame, method: str) -> bool:
+    return len(settings(found, method)) == len(settings(found, OURS))
+
+
+# ---- tables
+
+
+def means(found: pd.DataFrame) -> list[str]:
+    """Return the averages over tables; of a method that lacks settings, with this package's on the same ones."""
+    head = ["method", *ERRORS.values(), "log score", "cover", "seconds"]
+    lines = [f"| {' | '.join(head)} |", "|---|" + "---:|" * (len(head) - 1)]
+    for method in methods_of(found):
+        mine = settings(found, method)
+        lines.append(f"| {_bold(method)} | {' | '.join(_averages(mine.reset_index()))} |")
+        if not is_complete(found, method):
+            same = settings(found, OURS).loc[mine.index].reset_index()
+            lines[-1] = lines[-1].replace(
+                method, f"{method}, {len(mine)} of {len(settings(found, OURS))} fits"
+            )
+            lines.append(f"| *{OURS} on these* | {' | '.join(_averages(same))} |")
+    return lines
+
+
+def _averages(rows: pd.DataFrame) -> list[str]:
+    """Return averages over percentages, then over tables."""
+    out = []
+    for measure in (*ERRORS, "log_score", "cover", "fit_seconds"):
+        values = pd.to_numeric(rows[measure]).groupby([rows["table"], rows["percentage"]]).mean()
+        value = values.groupby("table").mean().mean()
+        digits = {"cover": 2, "fit_seconds": 0}.get(measure, 3)
+        out.append("" if np.isnan(value) else f"{value:.{digits}f}")
+    return out
+
+
+def _bold(method: str) -> str:
+    return f"**{method}**" if method == OURS else method
+
+
+def ranks(found: pd.DataFrame) -> tuple[pd.DataFrame, int]:
+    """Return average ranks, method x measure and overall, over tables, and the number of settings.
+
+    Settings that not all methods have are left out.
+    """
+    counts = found.groupby(KEY)["method"].nunique()
+    common = found[found.set_index(KEY).index.isin(counts[counts == counts.max()].index)]
+    out = {}
+    for measure in ERRORS:
+        cells = common.pivot_table(index=["table", "percentage"], columns="method", values=measure).dropna()
+        out[measure] = cells.rank(axis=1).groupby("table").mean().mean()
+    table = pd.DataFrame(out).reindex(methods_of(common))
+    table["overall"] = table[list(RANKED)].mean(axis=1)
+    return table.sort_values("overall"), int((counts == counts.max()).sum())
+
+
+def rank_table(found: pd.DataFrame) -> list[str]:
+    table, n = ranks(found)
+    lines = [
+        f"Average rank over tables (1 is best) in the {n} of {len(settings(found, OURS))} settings that all of "
+        f"{len(table)} methods completed; overall averages numbers (RMSE), categories and ordinals:",
+        "",
+        f"| method | {' | '.join(ERRORS.values())} | overall |",
+        "|---|" + "---:|" * (len(ERRORS) + 1),
+    ]
+    lines += [
+        f"| {_bold(str(method))} | {' | '.join(f'{v:.1f}' for v in row[list(ERRORS)])} | {row['overall']:.1f} |"
+        for method, row in table.iterrows()
+    ]
+    return lines
+
+
+def winners(found: pd.DataFrame) -> list[str]:
+    """Return, per table and percentage, this package beside the best of the others."""
+    lines = [
+        "| table | hidden | numbers, RMSE: glfm | best other | categories: glfm | best other "
+        "| ordinals: glfm | best other | log score: glfm | lace | columns alone |",
+        "|---|---:|---:|---|---:|---|---:|---|---:|---:|---:|",
+    ]
+    for name in tables_of(found):
+        rows = found[found["table"] == name]
+        for percentage in sorted(rows["percentage"].unique()):
+            here = rows[rows["percentage"] == percentage].groupby("method")
+            cells = [f"{name}", f"{percentage} %"]
+            for measure in RANKED:
+                values = here[measure].mean().astype(float)
+                others = values.drop(OURS).dropna()
+                if not len(others):
+                    cells += ["", ""]
+                    continue
+                best, mine = others.idxmin(), f"{values[OURS]:.3f}"
+                cells += [
+                    f"**{mine}**" if values[OURS] <= others[best] else mine,
+                    f"{others[best]:.3f} {best}",
+                ]
+            scores = here["log_score"].mean().astype(float)
+            cells += [f"{scores[m]:.3f}" if m in scores else "" for m in (OURS, "lace", CONSTANT)]
+            lines.append(f"| {' | '.join(cells)} |")
+    return lines
+
+
+def coverage(found: pd.DataFrame) -> list[str]:
+    """Return the coverage of central 90 % intervals of numbers and ordinals, per table."""
+    rows = found[found["cover"].notna()]
+    table = by_table(rows.assign(cover=rows["cover"].astype(float)), "cover")
+    lines = [f"| table | {' | '.join(table.columns)} |", "|---|" + "---:|" * len(table.columns)]
+    lines += [
+        f"| {name} | {' | '.join('' if np.isnan(v) else f'{v:.2f}' for v in row)} |"
+        for name, row in table.iterrows()
+    ]
+    return lines
+
+
+# ---- statements
+
+
+def statements(found: pd.DataFrame, failed: pd.DataFrame) -> list[str]:
+    """Return what the results say, in sentences that follow from them."""
+    return [
+        *_rank_statements(found),
+        _against_constant(found),
+        _against_trees(found),
+        *_tree_columns(found),
+        _coverage_statement(found),
+        _support(found),
+        _absent(found, failed),
+    ]
+
+
+def _rank_statements(found: pd.DataFrame) -> list[str]:
+    table, _ = ranks(found)
+    parts = []
+    for measure, title in [*ERRORS.items(), ("overall", "overall")]:
+        order = table[measure].sort_values()
+        place = 1 + int((order < order[OURS] - 1e-9).sum())
+        parts.append(
+            f"{title}: {place} of {len(order)}" + (f" (first: {order.index[0]})" if place > 1 else "")
+        )
+    return [f"Places of glfm by average rank: {'; '.join(parts)}."]
+
+
+def _against_constant(found: pd.DataFrame) -> str:
+    cells = by_kind(found)[[OURS, CONSTANT]].dropna()
+    worse = cells[cells[OURS] >= cells[CONSTANT]]
+    tables = cells.groupby(["table", "kind"]).mean()
+    count = f"{len(cells) - len(worse)} of {len(cells)} combinations of table, percentage and kind"
+    words = f"glfm is better than mean/mode in {count}"
+    if len(worse):
+        listed = [
+            f"{table} {percentage} % {kind} ({row[OURS]:.3f} against {row[CONSTANT]:.3f})"
+            for (table, percentage, kind), row in worse.iterrows()
+        ]
+        words += f"; the exceptions are {', '.join(listed)}"
+    off = tables[tables[OURS] >= tables[CONSTANT]]
+    said = ", ".join(f"{table} {kind}" for table, kind in off.index)
+    return f"{words}. Averaged over percentages: {f'not on {said}' if said else 'on every table and kind'}."
+
+
+def _against_trees(found: pd.DataFrame) -> str:
+    parts = []
+    for measure in RANKED:
+        table = by_table(found, measure)[[OURS, TREES]].dropna()
+        lost = table[table[TREES] < table[OURS]]
+        names = ", ".join(
+            f"{name} ({row[TREES]:.3f} against {row[OURS]:.3f})" for name, row in lost.iterrows()
+        )
+        parts.append(
+            f"{ERRORS[measure]} on {len(lost)} of {len(table)} tables" + (f": {names}" if names else "")
+        )
+    return f"The trees chain has the smaller error for {'; '.join(parts)}."
+
+
+def _tree_columns(found: pd.DataFrame, most: int = 6) -> list[str]:
+    """Return the columns in which trees lead, and trail, by the most."""
+    rows = [
+        (line["table"], name, kind, line["method"], error)
+        for line in found[found["method"].isin([OURS, TREES])].to_dict("records")
+        for name, (kind, error) in line["columns"].items()
+    ]
+    cells = pd.DataFrame(rows, columns=["table", "column", "kind", "method", "error"])
+    errors = cells.groupby(["table", "column", "kind", "method"])["error"].mean().unstack().dropna()
+    if TREES not in errors:
+        return []
+    order = (errors[OURS] - errors[TREES]).sort_values()
+    out = []
+    for words, part in (("lead", order[::-1][:most]), ("trail", order[:most])):
+        listed = ", ".join(
+            f"{table}.{column} ({kind}, {errors.loc[at, TREES]:.2f} against {errors.loc[at, OURS]:.2f})"
+            for at in part.index
+            for table, column, kind in [at]
+        )
+        out.append(f"Columns in which trees {words} by the most: {listed}.")
+    return out
+
+
+def _coverage_statement(found: pd.DataFrame) -> str:
+    parts = []
+    for method in methods_of(found):
+        rows = found[(found["method"] == method) & found["cover"].notna()]
+        if len(rows):
+            cover = by_table(rows.assign(cover=rows["cover"].astype(float)), "cover")[method]
+            parts.append(f"{method} {cover.min():.0%} to {cover.max():.0%}")
+    return f"Intervals of 90 % cover, from the worst to the best table: {'; '.join(parts)}."
+
+
+def _support(found: pd.DataFrame) -> str:
+    cells = found.groupby("method")[["outside", "fractional", "hidden"]].sum()
+    parts = [
+        f"{method} {cells.loc[method, 'outside']:,} and {cells.loc[method, 'fractional']:,}"
+        for method in methods_of(found)
+    ]
+    return (
+        "Values that their column cannot have (negative or unknown), and counts that are not whole: "
+        f"{'; '.join(parts)}."
+    )
+
+
+def _absent(found: pd.DataFrame, failed: pd.DataFrame) -> str:
+    words = [
+        f"{method} on {', '.join(f'{r.table} {r.percentage} %' for r in rows.itertuples())} "
+        f"({'; '.join(sorted({reason.split(':')[-1].strip() for reason in rows['failed']}))})"
+        for method, rows in failed.groupby("method")
+    ]
+    absent = [name for name in METHODS if name not in set(found["method"]) | set(failed["method"])]
+    said = [f"Gave up: {'; '.join(words)}." if words else "No fit failed."]
+    return " ".join([*said, *([f"Not installed: {', '.join(absent)}."] if absent else [])])
+
+
+# ---- the page
+
+
+def page() -> str:
+    """Return set-up, tables and statements as Markdown."""
+    path = results()
+    assert path is not None
+    found, failed = load(path)
+    masks = found.groupby(["table", "percentage"])["mask"].nunique()
+    n_masks = f"{masks.min()}" if masks.min() == masks.max() else f"{masks.min()} to {masks.max()}"
+    versions = found.drop_duplicates("method").set_index("method")["version"]
+    named = ", ".join(
+        f"{m} {versions[m]}" for m in methods_of(found) if m not in (CONSTANT, "KNN", "ridge chain")
+    )
+    quick = ", a quick run: few rows, short chains" if found["quick"].any() else ""
+    return "\n".join(
+        [
+            f"From `benchmarks/results/{path.name}`{quick}: {len(tables_of(found))} tables, "
+            f"{', '.join(f'{p} %' for p in sorted(found['percentage'].unique()))} hidden, masks per setting: {n_masks}. "
+            f"Versions: {named.replace(TREES, 'scikit-learn')}.",
+            "",
+            "### Averages over tables",
+            "",
+            *means(found),
+            "",
+            "### Ranks",
+            "",
+            *rank_table(found),
+            "",
+            "### Per table",
+            "",
+            *winners(found),
+            "",
+            "### Coverage of 90 % intervals",
+            "",
+            *coverage(found),
+            "",
+            "### What it says",
+            "",
+            *(f"- {sentence}" for sentence in statements(found, failed)),
+        ]
+    )

@@ -1,0 +1,234 @@
+"""Methods that fill holes, each a function from a table with holes to guesses of the hidden cells.
+
+Tables are arrays: numbers as they are, levels as their positions. What a method must know of the columns is their
+kinds, and with these the levels of the whole table, which all methods know alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from heldout import marginal_scores
+
+import glfm
+from glfm.calibration import _enclosing_mass as enclosing_mass
+from glfm.kinds import Kind
+from glfm.table import Frame
+
+QUICK = {"n_chains": 2, "n_warmup": 40, "n_draws": 20}
+
+
+class Holes(NamedTuple):
+    """A table with hidden cells."""
+
+    frame: pd.DataFrame  # with holes
+    kinds: dict[str, Kind]
+    x: np.ndarray  # the same, encoded
+    truth: np.ndarray  # encoded, without the holes that were made
+    hidden: np.ndarray
+    seed: int
+    quick: bool
+
+    def columns(self) -> Iterator[tuple[int, Kind]]:
+        yield from enumerate(self.kinds.values())
+
+
+class Guess(NamedTuple):
+    """What a method says of a table.
+
+    Attributes
+    ----------
+    mean
+        The table filled for squared error of numbers and for the error rate of levels.
+    median
+        The table filled for absolute error.
+    judge
+        Returns, of hidden cells, log density and mass of the smallest central interval that holds the truth.
+    """
+
+    mean: np.ndarray
+    median: np.ndarray
+    judge: Callable[[], tuple[np.ndarray | None, np.ndarray | None]] = lambda: (None, None)
+
+
+def encode(frame: pd.DataFrame, kinds: dict[str, Kind]) -> np.ndarray:
+    """Return numbers as they are and levels as their positions."""
+    read = Frame.read(frame)
+    return np.column_stack([kind.encode_value(read.column(name)) for name, kind in kinds.items()])
+
+
+# ---- this package
+
+
+def fill_glfm(holes: Holes) -> Guess:
+    """Fit with default settings, one thread."""
+    settings = QUICK if holes.quick else {}
+    model = glfm.GLFM(holes.kinds, random_state=holes.seed, n_jobs=1, progress=False, **settings)
+    model.fit(holes.frame)
+    mean, median = (encode(model.impute(how=how), holes.kinds) for how in ("mean", "median"))
+
+    def judge() -> tuple[np.ndarray, np.ndarray]:
+        score, mass = np.full((2, *holes.x.shape), np.nan)
+        rng, predictive = np.random.default_rng(holes.seed), model.predictive()
+        for d, name in enumerate(holes.kinds):
+            rows = np.flatnonzero(holes.hidden[:, d])
+            if rows.size:
+                cells = predictive.cells(name, rows)
+                score[rows, d] = cells.log_density(holes.truth[rows, d])
+                mass[rows, d] = enclosing_mass(cells, holes.truth[rows, d], rng)
+        return score, mass
+
+    return Guess(mean, median, judge)
+
+
+# ---- one column at a time
+
+
+def fill_constant(holes: Holes) -> Guess:
+    """Fill in what is best for a column alone: its mean, median or mode, and score its own distribution."""
+    mean, median = holes.x.copy(), holes.x.copy()
+    for d, kind in holes.columns():
+        hole, seen = np.isnan(holes.x[:, d]), seen_of(holes.x[:, d])
+        middle = np.sort(seen)[(seen.size - 1) // 2]
+        mean[hole, d] = seen.mean() if kind.is_number else np.bincount(seen.astype(int)).argmax()
+        median[hole, d] = middle if kind.is_ordered else mean[hole, d]
+
+    def judge() -> tuple[np.ndarray, None]:
+        score = np.full(holes.x.shape, np.nan)
+        for d, kind in holes.columns():
+            rows = holes.hidden[:, d]
+            if rows.any():
+                score[rows, d] = marginal_scores(kind, seen_of(holes.x[:, d]), holes.truth[rows, d])
+        return score, None
+
+    return Guess(mean, median, judge)
+
+
+def seen_of(x: np.ndarray) -> np.ndarray:
+    return x[~np.isnan(x)]
+
+
+# ---- numbers for methods that know nothing else
+
+
+class Coding(NamedTuple):
+    """Columns as numbers of mean 0 and variance 1; a nominal column as one column of 0 and 1 per level."""
+
+    parts: list[slice]
+    center: np.ndarray
+    scale: np.ndarray
+    levels: list[np.ndarray | None]
+
+    @classmethod
+    def learn(cls, holes: Holes, most_levels: int | None = None, is_binary_one: bool = False) -> Coding:
+        """Learn from what is seen; `most_levels` drops the columns of rarer levels."""
+        parts, center, scale, levels, at = [], [], [], [], 0
+        for d, kind in holes.columns():
+            seen = seen_of(holes.x[:, d])
+            if kind.is_ordered or (is_binary_one and kind.n_levels == 2):
+                levels.append(None)
+                center.append([seen.mean()])
+                scale.append([seen.std() or 1.0])
+            else:
+                counts = np.bincount(seen.astype(int), minlength=kind.n_levels)
+                common = np.argsort(-counts, kind="stable")[:most_levels]
+                levels.append(np.sort(common[counts[common] > 0]))
+                center.append(np.zeros(levels[-1].size))
+                scale.append(np.ones(levels[-1].size))
+            parts.append(slice(at, at + len(center[-1])))
+            at = parts[-1].stop
+        return cls(parts, np.concatenate(center), np.concatenate(scale), levels)
+
+    def code(self, x: np.ndarray, is_scaled: bool = True) -> np.ndarray:
+        out = np.full((len(x), self.center.size), np.nan)
+        for d, (part, levels) in enumerate(zip(self.parts, self.levels, strict=True)):
+            if levels is None:
+                out[:, part] = x[:, [d]]
+            else:
+                seen = ~np.isnan(x[:, d])
+                out[seen, part] = x[seen, d][:, None] == levels
+        return (out - self.center) / self.scale if is_scaled else out
+
+    def decode(self, coded: np.ndarray, holes: Holes) -> np.ndarray:
+        """Fill the holes: numbers as they are, positions rounded, of levels the one with the highest number."""
+        values = coded * self.scale + self.center
+        x = holes.x.copy()
+        for d, kind in holes.columns():
+            hole, part, levels = np.isnan(x[:, d]), self.parts[d], self.levels[d]
+            if levels is not None:
+                x[hole, d] = levels[values[hole, part].argmax(axis=1)]
+            elif kind.is_number:
+                x[hole, d] = values[hole, part.start]
+            else:
+                x[hole, d] = np.clip(np.rint(values[hole, part.start]), 0, kind.n_levels - 1)
+        return x
+
+
+def _by_sklearn(holes: Holes, imputer: Any) -> Guess:
+    coding = Coding.learn(holes)
+    filled = coding.decode(imputer.fit_transform(coding.code(holes.x)), holes)
+    return Guess(filled, filled)
+
+
+def fill_knn(holes: Holes) -> Guess:
+    """Average the 15 nearest rows."""
+    from sklearn.impute import KNNImputer
+
+    return _by_sklearn(holes, KNNImputer(n_neighbors=15, keep_empty_features=True))
+
+
+def fill_ridge(holes: Holes) -> Guess:
+    """Regress in turn on 30 other columns of the coded table, drawn in proportion to correlation."""
+    from sklearn.experimental import enable_iterative_imputer  # noqa: F401
+    from sklearn.impute import IterativeImputer
+
+    imputer = IterativeImputer(
+        n_nearest_features=30, max_iter=10, random_state=holes.seed, keep_empty_features=True
+    )
+    return _by_sklearn(holes, imputer)
+
+
+# ---- trees
+
+TREES, ROUNDS, ONE_HOT = 100, 5, 20
+
+
+def fill_trees(holes: Holes) -> Guess:
+    """Start from constants and predict each column from all others in turn, the fullest first.
+
+    Extremely randomised trees: a regression for numbers and ordinals, a classification for nominal columns.
+    A nominal column of up to 20 levels is one column per level; the levels of longer ones are numbers in the
+    order of their frequency.
+    """
+    from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
+
+    x = fill_constant(holes).mean
+    hole = np.isnan(holes.x)
+    coded = [_for_trees(x[:, d], kind, holes.x[:, d]) for d, kind in holes.columns()]
+    kinds = list(holes.kinds.values())
+    for round_ in range(1 if holes.quick else ROUNDS):
+        for d in np.argsort(hole.sum(axis=0), kind="stable"):
+            rows = hole[:, d]
+            if not rows.any():
+                continue
+            others = np.hstack([part for i, part in enumerate(coded) if i != d])
+            cls = ExtraTreesRegressor if kinds[d].is_ordered else ExtraTreesClassifier
+            trees = cls(TREES, min_samples_leaf=3, random_state=1000 * round_ + holes.seed, n_jobs=1)
+            guess = trees.fit(others[~rows], x[~rows, d]).predict(others[rows])
+            if not kinds[d].is_number and kinds[d].is_ordered:
+                guess = np.clip(np.rint(guess), 0, kinds[d].n_levels - 1)
+            x[rows, d] = guess
+            coded[d] = _for_trees(x[:, d], kinds[d], holes.x[:, d])
+    return Guess(x, x)
+
+
+def _for_trees(x: np.ndarray, kind: Kind, with_holes: np.ndarray) -> np.ndarray:
+    if kind.is_ordered:
+        return x[:, None]
+    if kind.n_levels <= ONE_HOT:
+        return (x[:, None] == np.arange(kind.n_levels)).astype(float)
+    counts = np.bincount(seen_of(with_holes).astype(int), minlength=kind.n_levels)
+    return np.argsort(np.argsort(-counts, kind="stable"))[x.astype(int)][:, None].astype(float)

@@ -1,0 +1,173 @@
+"""The comparison of imputers: the script on tiny data, measures by hand, statements on made-up results."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from glfm import Categorical, Count, Ordinal, Positive
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+
+
+@pytest.fixture(scope="module")
+def modules():
+    sys.path.insert(0, str(BENCHMARKS))
+    import imputation
+    import imputation_figure
+    import imputation_report
+    import imputers
+
+    yield imputation, imputers, imputation_report, imputation_figure
+    sys.path.remove(str(BENCHMARKS))
+
+
+def run(output: Path, methods: str) -> subprocess.CompletedProcess[str]:
+    arguments = [
+        "--quick",
+        "--rows",
+        "60",
+        "--tables",
+        "heart_cleveland",
+        "--jobs",
+        "1",
+        "--methods",
+        methods,
+    ]
+    command = [sys.executable, str(BENCHMARKS / "imputation.py"), *arguments, "--output", str(output)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+
+
+def test_script_runs_and_goes_on(data_dir, tmp_path):
+    output = tmp_path / "results.jsonl"
+    first = run(output, "mean/mode,KNN")
+    assert first.returncode == 0, first.stderr
+    second = run(output, "mean/mode,KNN,trees chain,glfm")
+    assert second.returncode == 0, second.stderr
+    assert "2 of 4 fits are done" in second.stderr
+    lines = {line["method"]: line for line in map(json.loads, output.read_text().splitlines())}
+    assert list(lines) == ["mean/mode", "KNN", "trees chain", "glfm"]
+    assert len({line["hidden"] for line in lines.values()}) == 1
+    for line in lines.values():
+        assert all(np.isfinite(line[measure]) for measure in ("nrmse", "nmae", "categories", "ordinals"))
+    assert lines["glfm"]["outside"] == lines["glfm"]["fractional"] == 0
+    assert lines["glfm"]["log_score"] < 0
+    assert 0.5 < lines["glfm"]["cover"] <= 1.0
+    assert lines["KNN"]["fractional"] > 0
+
+
+def holes_of(imputers):
+    """Return a table of all measures with the last two rows hidden, but for one hole that was there."""
+    frame = pd.DataFrame(
+        {
+            "price": [1.0, 2.0, 3.0, 0.0, 4.0],
+            "visits": [0.0, 2.0, 1.0, 3.0, 4.0],
+            "grade": ["low", "middle", "high", "low", "high"],
+            "ward": ["a", "b", "a", "b", None],
+        }
+    )
+    kinds = {
+        "price": Positive(smallest=1.0),
+        "visits": Count(),
+        "grade": Ordinal(levels=("low", "middle", "high")),
+        "ward": Categorical(levels=("a", "b")),
+    }
+    hidden = np.zeros(frame.shape, dtype=bool)
+    hidden[3:] = frame[3:].notna()
+    holed = frame.mask(hidden)
+    x, truth = imputers.encode(holed, kinds), imputers.encode(frame, kinds)
+    return frame, imputers.Holes(holed, kinds, x, truth, hidden, 0, True)
+
+
+def test_measures_by_hand(modules):
+    imputation, imputers, *_ = modules
+    frame, holes = holes_of(imputers)
+    truth = holes.truth.copy()
+    perfect = imputation.measure(imputers.Guess(truth, truth), holes, frame)
+    assert [perfect[m] for m in ("nrmse", "nmae", "categories", "ordinals")] == [0.0] * 4
+    assert perfect["outside"] == perfect["fractional"] == 0
+    guess = truth.copy()
+    guess[3:, 0] = [-1.0, 4.0]  # outside, off by one
+    guess[3:, 1] = [3.5, -1.0]  # not whole, and outside
+    guess[3:, 2] = [2, 2]  # off by two levels of two, and right
+    guess[3, 3] = 0  # wrong
+    got = imputation.measure(imputers.Guess(guess, guess), holes, frame)
+    price, visits = np.sqrt(0.5) / frame["price"].std(ddof=0), np.sqrt(12.625) / frame["visits"].std(ddof=0)
+    assert got["nrmse"] == pytest.approx((price + visits) / 2, abs=1e-4)
+    assert got["ordinals"] == 0.5
+    assert got["categories"] == 1.0
+    assert got["outside"] == 2
+    assert got["fractional"] == 1
+
+
+@pytest.mark.parametrize("fill", ["fill_constant", "fill_knn", "fill_ridge", "fill_trees"])
+def test_imputers_fill_hidden_cells_alone(modules, fill):
+    _, imputers, *_ = modules
+    _, holes = holes_of(imputers)
+    guess = getattr(imputers, fill)(holes)
+    for filled in (guess.mean, guess.median):
+        assert np.isfinite(filled).all()
+        seen = ~np.isnan(holes.x)
+        np.testing.assert_array_equal(filled[seen], holes.x[seen])
+
+
+def test_coding_returns_what_it_was_given(modules):
+    _, imputers, *_ = modules
+    _, holes = holes_of(imputers)
+    coding = imputers.Coding.learn(holes)
+    np.testing.assert_allclose(
+        coding.decode(coding.code(holes.truth), holes)[:4], holes.truth[:4], atol=1e-12
+    )
+
+
+def made_up(path: Path, ours: float) -> Path:
+    """Write results of two tables in which glfm has these errors and the others 0.5, mean/mode 0.6."""
+    lines = []
+    for table in ("prostate", "counties"):
+        for percentage in (10, 30):
+            for method in ("mean/mode", "trees chain", "lace", "glfm"):
+                line = {"table": table, "percentage": percentage, "mask": 0, "method": method, "rows": 9}
+                line |= {
+                    "hidden": 9,
+                    "quick": False,
+                    "version": "1",
+                    "fit_seconds": 1.0,
+                    "score_seconds": 0.0,
+                }
+                if (method, table) == ("lace", "counties"):
+                    lines.append({**line, "failed": "TimeoutError: stopped after 1 s"})
+                    continue
+                error = {"glfm": ours, "mean/mode": 0.6}.get(method, 0.5)
+                line |= dict.fromkeys(("nrmse", "nmae", "categories", "ordinals"), error)
+                line |= {"log_score": -1.0, "cover": 0.9 if method == "glfm" else None}
+                line |= {
+                    "outside": 0,
+                    "fractional": 0,
+                    "columns": {"a": ["real", error], "b": ["ordinal", error]},
+                }
+                lines.append(line)
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path
+
+
+@pytest.mark.parametrize("ours", [0.4, 0.7])
+def test_statements_follow_the_results(modules, tmp_path, monkeypatch, ours):
+    pytest.importorskip("matplotlib").use("Agg")
+    report, figure = modules[2:]
+    path = made_up(tmp_path / "made-up.jsonl", ours)
+    monkeypatch.setattr(report, "results", lambda: path)
+    monkeypatch.setattr(figure, "results", lambda: path)
+    monkeypatch.setattr(figure, "IMAGES", tmp_path)
+    page = report.page()
+    assert ("on every table and kind" in page) == (ours < 0.6)
+    assert ("glfm is better than mean/mode in 8 of 8" in page) == (ours < 0.6)
+    assert ("overall: 1 of 4" in page) == (ours < 0.5)
+    assert f"numbers, RMSE on {0 if ours < 0.5 else 2} of 2 tables" in page
+    assert "lace, 2 of 4 fits" in page
+    assert "Gave up: lace on counties 10 %, counties 30 % (stopped after 1 s)." in page
+    assert "Not installed: KNN, ridge chain, gcimpute, miceforest." in page
+    assert figure.draw()[0].stat().st_size > 10_000
