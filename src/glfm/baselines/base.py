@@ -57,7 +57,7 @@ class GaussianBaseline(BaseEstimator, ABC):  # type: ignore[misc]
         out = {}
         for d, (name, kind) in enumerate(self.schema_.kinds.items()):
             if name in given.names:
-                out[name] = self._scores(d, kind, kind.encode_value(given.column(name), "error"))
+                out[name] = self._scores(d, kind, kind.encode_value(given.column(name)))
         return self._frame.new(out)
 
     def impute(self) -> Any:

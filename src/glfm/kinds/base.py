@@ -100,7 +100,7 @@ class Kind(ABC):
     def encode(self, column: Column) -> FloatArray:
         """Return the column as float64 with NaN in the holes; raise `DataError` for what is not allowed."""
 
-    def encode_value(self, column: Column, unseen: str) -> FloatArray:
+    def encode_value(self, column: Column, unseen: str = "error") -> FloatArray:
         """Encode values that are to be scored; those to which the kind gives no density pass too."""
         return self.encode_new(column, unseen)
 

@@ -101,7 +101,7 @@ class NumericKind(Kind):
             _check_reached(column, observed, self.pseudo(observed))
         return x
 
-    def encode_value(self, column: Column, unseen: str) -> FloatArray:
+    def encode_value(self, column: Column, unseen: str = "error") -> FloatArray:
         return self._read(column)
 
     def _read(self, column: Column) -> FloatArray:
