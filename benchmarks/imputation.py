@@ -219,7 +219,8 @@ def _judged(guess: Guess, holes: Holes, frame: pd.DataFrame) -> tuple[float | No
         cover = None
     if score is None:
         return None, None if cover is None else round(cover, 4)
-    score = in_standard_units(pd.DataFrame(score, columns=list(holes.kinds)), frame, holes.kinds).to_numpy()
+    score = in_standard_units(pd.DataFrame(score, columns=list(holes.kinds)), frame, holes.kinds)
+    score = score.to_numpy(copy=True)
     for d, kind in holes.columns():
         if kind.name == "positive":
             score[holes.truth[:, d] == 0, d] = np.nan
