@@ -159,7 +159,7 @@ class Kind(ABC):
     ) -> None:
         """Update thresholds and the scale of the weights with the pseudo-observations integrated out.
 
-        `mean` (rows x n_free), `weights` (features x n_free), `theta` and `step` change in place.
+        `weights` (features x n_free), `theta` and `step` change in place; `mean` (rows x n_free) may.
         """
 
     @abstractmethod

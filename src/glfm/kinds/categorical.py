@@ -11,6 +11,7 @@ import numpy as np
 from glfm.column import Column, FloatArray
 from glfm.kernels.gaussian import cdf, fill_truncated, log_cdf, quick_cdf
 from glfm.kernels.jit import Codes, kernel
+from glfm.kernels.metropolis import LARGE, SMALL, TRUSTED, adapt_step
 from glfm.kernels.random import fill_normals, normal, uniform
 from glfm.kinds.base import Evidence, Noise, Rng
 from glfm.kinds.levelled import LevelledKind
@@ -110,10 +111,6 @@ class Categorical(LevelledKind):
         return np.asarray(y.argmax(axis=1), dtype=np.float64)
 
 
-_SMALL, _LARGE = 1e-100, 1e100
-_TRUSTED = 1e-4  # a probability from which the quick distribution function keeps the ratio's digits
-
-
 @kernel
 def _stretch(
     rng: Rng,
@@ -140,11 +137,11 @@ def _stretch(
         if codes[n] >= 0:
             x = mean[n] / root if codes[n] == 0 else -mean[n] / root
             old, new = quick_cdf(x), quick_cdf(scale * x)
-            if old > _TRUSTED and new > _TRUSTED:
+            if old > TRUSTED and new > TRUSTED:
                 product *= new / old
             else:
                 log_ratio += log_cdf(scale * x) - log_cdf(x)
-            if not _SMALL < product < _LARGE:
+            if not SMALL < product < LARGE:
                 log_ratio += math.log(product)
                 product = 1.0
     accepted = math.log(uniform(rng)) < log_ratio + math.log(product)
@@ -152,7 +149,7 @@ def _stretch(
         for k in range(weights.size):
             weights[k] *= scale
     if adapt:
-        step[0] *= math.exp(0.1 * ((1.0 if accepted else 0.0) - 0.44))
+        adapt_step(step, 0, accepted)
 
 
 @kernel

@@ -12,6 +12,7 @@ import numpy as np
 from glfm.column import Column, FloatArray
 from glfm.kernels.gaussian import fill_truncated, interval_log_mass, interval_log_masses, quick_cdf
 from glfm.kernels.jit import Codes, kernel
+from glfm.kernels.metropolis import LARGE, SMALL, TRUSTED, adapt_step
 from glfm.kernels.random import normal, uniform
 from glfm.kinds.base import Evidence, Noise, Rng
 from glfm.kinds.levelled import LevelledKind
@@ -135,18 +136,13 @@ def _draw_between(
         y[n] = mean[n] + sd * drawn[n]
 
 
-# Ratios are multiplied as long as the product keeps its digits: one logarithm for many cells.
-_SMALL, _LARGE = 1e-100, 1e100
-_TRUSTED = 1e-4  # a mass from which a difference of distribution functions has nine digits
-
-
 @kernel
 def _mass_ratio(new: float, old: float, a_new: float, b_new: float, a: float, b: float) -> float:
     """Return the ratio of the normal masses of two intervals, between 1e-150 and 1e150.
 
     `new` and `old` are differences of distribution functions, good enough unless they are tiny.
     """
-    if new > _TRUSTED and old > _TRUSTED:
+    if new > TRUSTED and old > TRUSTED:
         return new / old
     log_ratio = interval_log_mass(a_new, b_new) - interval_log_mass(a, b)
     return math.exp(min(max(log_ratio, -345.0), 345.0))
@@ -210,7 +206,7 @@ def _move_thresholds(
                 else:
                     b = (high - m) / sd
                     product *= _mass_ratio(at[1, n] - new[0, n], old, x_new, b, x, b)
-                if not _SMALL < product < _LARGE:
+                if not SMALL < product < LARGE:
                     log_ratio += math.log(product)
                     product = 1.0
             log_ratio += math.log(product)
@@ -223,7 +219,7 @@ def _move_thresholds(
                 elif codes[n] == r + 1:
                     at[0, n] = new[0, n]
         if adapt:
-            step[r] *= math.exp(0.1 * ((1.0 if accepted else 0.0) - 0.44))
+            adapt_step(step, r, accepted)
 
 
 @kernel
@@ -261,7 +257,7 @@ def _stretch(
             low, high = _edges(theta, codes[n])
             a, b = (low - mean[n]) / sd, (high - mean[n]) / sd
             product *= _mass_ratio(new[1, n] - new[0, n], at[1, n] - at[0, n], scale * a, scale * b, a, b)
-            if not _SMALL < product < _LARGE:
+            if not SMALL < product < LARGE:
                 log_ratio += math.log(product)
                 product = 1.0
     accepted = math.log(uniform(rng)) < log_ratio + math.log(product)
@@ -274,7 +270,7 @@ def _stretch(
         for r in range(1, theta.size):
             theta[r] *= scale
     if adapt:
-        step[0] *= math.exp(0.1 * ((1.0 if accepted else 0.0) - 0.44))
+        adapt_step(step, 0, accepted)
 
 
 @kernel
