@@ -24,6 +24,8 @@ class Alignment:
 
     Attributes
     ----------
+    chosen
+        Number of the representative draw.
     reference
         The representative draw's rows x features, in this order.
     partner
@@ -35,6 +37,7 @@ class Alignment:
     #: Share of common rows from which a feature counts as found again.
     ALIKE: ClassVar[float] = 0.5
 
+    chosen: int
     reference: NDArray[np.bool_]
     partner: NDArray[np.intp]
     alike: FloatArray
@@ -43,10 +46,11 @@ class Alignment:
     def of(cls, draws: Sequence[Draw]) -> Alignment:
         """Match the features of every draw to those of the representative one."""
         chosen = representative(draws)
-        reference = chosen.Z[:, feature_order(chosen)]
+        reference = draws[chosen].Z[:, feature_order(draws[chosen])]
         pairs = [match(reference, draw.Z) for draw in draws]
         shape = (len(draws), reference.shape[1])
         return cls(
+            chosen,
             reference,
             np.array([partner for partner, _ in pairs], dtype=np.intp).reshape(shape),
             np.array([alike for _, alike in pairs]).reshape(shape),
@@ -63,11 +67,12 @@ class Alignment:
         return self.alike >= self.ALIKE
 
 
-def representative(draws: Sequence[Draw]) -> Draw:
-    """Return the draw closest to the posterior mean of the co-activation matrix ZZ'.
+def representative(draws: Sequence[Draw]) -> int:
+    """Return the number of the draw of least expected loss over all draws.
 
-    The distance is the sum of squared differences over pairs of rows; of a large table, an evenly spaced
-    selection of 1,500 rows is used.
+    The loss between two allocations is the squared difference of the number of features that two rows share,
+    summed over all pairs of rows (and, as the pair of a row with itself, the number that it has). Of a large
+    table, an evenly spaced selection of 1,500 rows is used.
     """
     n_rows = draws[0].packed.shape[0]
     rows = np.unique(np.linspace(0, n_rows - 1, min(n_rows, _MOST_ROWS)).astype(np.intp))
@@ -78,9 +83,9 @@ def representative(draws: Sequence[Draw]) -> Draw:
     distances = []
     for draw in draws:
         Z = draw.Z[rows].astype(np.float64)
-        # ||ZZ' - C||^2 up to a constant, without another rows x rows matrix.
+        # The expected loss is ||ZZ' - C||^2, with C the mean of ZZ' over draws, up to a constant.
         distances.append(((Z.T @ Z) ** 2).sum() - 2.0 * (Z * (mean @ Z)).sum())
-    return draws[int(np.argmin(distances))]
+    return int(np.argmin(distances))
 
 
 def feature_order(draw: Draw) -> NDArray[np.intp]:

@@ -65,7 +65,7 @@ def run(
     model = GLFM(
         schema, n_chains=n_chains, n_warmup=n_warmup, n_draws=n_draws, random_state=seed, progress=progress
     ).fit(clinic.frame)
-    best = representative(model.draws_)
+    best = model.draws_[representative(model.draws_)]
     Z = best.Z[:, feature_order(best)]
     traits = match_traits(clinic, Z)
     echo(_traits_text(traits, Z, _marks(clinic.frame, model.schema_.kinds)))

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import numbers
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
@@ -17,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from glfm.calibration import Calibration, HiddenCells, choose_hidden, judge
 from glfm.chain import Chain
+from glfm.diagnostics import Diagnostics, diagnose
 from glfm.draws import Draws
 from glfm.engine import LocalEngine, check_workers
 from glfm.errors import DataError, FitWarning, SchemaError
@@ -25,7 +25,8 @@ from glfm.priors import Priors, Schedule
 from glfm.problem import Problem
 from glfm.rows import NewRows, Rows, TrainingRows
 from glfm.schema import Schema
-from glfm.summary import Diagnostics, activation_probabilities, diagnose, feature_table
+from glfm.settings import at_least_one, check_budget, read_alpha, read_pinned, seed_sequence
+from glfm.summary import Pattern, Summary
 from glfm.table import Frame, encode
 
 __all__ = ["GLFM"]
@@ -137,14 +138,14 @@ class GLFM(BaseEstimator):  # type: ignore[misc]
             The model itself.
         """
         priors, schedule = self._settings()
-        _check_budget(time_budget)
+        check_budget(time_budget)
         if until not in (None, "converged"):
             raise SchemaError(f'until is None or "converged", not {until!r}.')
         frame = Frame.read(X)
         schema = Schema.infer(frame, self.schema)
         table = encode(frame, schema.kinds)
-        problem = Problem(schema.kinds, table.x, priors, _pinned(inactive, frame.n_rows))
-        seed = _seed_sequence(self.random_state)
+        problem = Problem(schema.kinds, table.x, priors, read_pinned(inactive, frame.n_rows))
+        seed = seed_sequence(self.random_state)
         *chain_seeds, self._sample_seed = seed.spawn(self.n_chains + 1)
         self._chains = [Chain(problem, schedule, chain_seeds[i], i) for i in range(self.n_chains)]
         self.schema_ = schema
@@ -158,10 +159,10 @@ class GLFM(BaseEstimator):  # type: ignore[misc]
     def continue_fit(self, n_draws: int, *, time_budget: float | None = None) -> Self:
         """Add `n_draws` draws to every chain: the same, bit for bit, as if the first fit had been longer."""
         check_is_fitted(self, "draws_")
-        _check_budget(time_budget)
+        check_budget(time_budget)
         check_workers(self.n_jobs)
         schedule = self._chains[0].schedule
-        longer = Schedule(schedule.n_warmup, schedule.n_draws + _at_least_one(n_draws), schedule.thin)
+        longer = Schedule(schedule.n_warmup, schedule.n_draws + at_least_one(n_draws), schedule.thin)
         for chain in self._chains:
             chain.extend(longer)
         self._run(time_budget)
@@ -242,7 +243,7 @@ class GLFM(BaseEstimator):  # type: ignore[misc]
         `predictive`.
         """
         frame, rows = self._rows(X, unseen)
-        return frame.new(activation_probabilities(self.draws_, rows))
+        return frame.new(self._summary.activations(rows))
 
     def fit_transform(self, X: Any, y: None = None, **fit_params: Any) -> Any:
         """Fit, and return the probability of each feature for each row of the fit."""
@@ -250,7 +251,7 @@ class GLFM(BaseEstimator):  # type: ignore[misc]
 
     def get_feature_names_out(self, input_features: object = None) -> NDArray[np.object_]:
         """Return the names of the features, F1, F2, ..., which are the columns of `transform`."""
-        return np.array(self.features().index, dtype=object)
+        return np.array(self._summary.aligned.names, dtype=object)
 
     def diagnostics(self) -> Diagnostics:
         """Return how well the chains agree on quantities that do not depend on the order of features."""
@@ -307,7 +308,7 @@ class GLFM(BaseEstimator):  # type: ignore[misc]
             frame = Frame.read(X)
             schema, pinned = Schema.infer(frame, self.schema), None
         x = encode(frame, schema.kinds).x
-        seed = _seed_sequence(self.random_state if random_state is None else random_state)
+        seed = seed_sequence(self.random_state if random_state is None else random_state)
         rng = np.random.default_rng(seed.spawn(1)[0])
         hidden = choose_hidden(x, schema.kinds, fraction, rng)
         columns = {name: hidden[:, d] for d, name in enumerate(schema.kinds)}
@@ -328,10 +329,100 @@ class GLFM(BaseEstimator):  # type: ignore[misc]
             kinds[name] = bare if bare is None or levels is None else replace(bare, levels=levels)  # type: ignore[call-arg]
         return Schema(kinds, schema.reasons)
 
-    def features(self) -> Any:
-        """Return one row per feature of the representative draw: name, share of rows, stability."""
+    # ---- exploration
+
+    @property
+    def _summary(self) -> Summary:
+        """What is read of the present draws."""
         check_is_fitted(self, "draws_")
-        return feature_table(self.draws_)
+        known: tuple[Draws, Summary] | None = getattr(self, "_summarised", None)
+        if known is None or known[0] is not self.draws_:
+            known = self.draws_, Summary(self._frame, self._problem, self.draws_)
+            self._summarised = known
+        return known[1]
+
+    def features(self) -> pd.DataFrame:
+        """Return one row per feature of the representative draw, the most common first.
+
+        The representative draw is the one of least expected loss over all draws, where the loss between two
+        draws is the squared difference of the number of features that two rows share, summed over pairs of
+        rows. A feature is found again in another draw if at least half of the rows that have either of the
+        two have both.
+
+        Returns
+        -------
+        pandas.DataFrame
+            `share` (of rows), `lower` and `upper` (90 % of it over the draws in which the feature is found),
+            `rows`, `stability` (share of draws in which it is found), `status` and `implications`: what it
+            does in words, largest effects first.
+
+            `status` tells features worth reading from others: "clear"; "faint" (no effect that a person
+            would notice: half a standard deviation of a number or an ordinal, 0.1 of a level's probability);
+            "rare" (below 3 % of the rows); "unstable" (found in less than half of the draws); "single" (one
+            row, which is how the model speaks of an outlier).
+        """
+        return self._summary.features.copy()
+
+    def effects(self) -> pd.DataFrame:
+        """Return what each feature changes in each column, all other features of a row left as they are.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per `feature` and `column`, and per `level` where there are some (None: a number, or an
+            ordinal column as a whole). `without` and `with` the feature: the mean of a number, the mean
+            position (from 1) of an ordinal, the probability of a level, averaged over rows and draws.
+            `effect` is the difference in standard deviations, of the column's pseudo-observations or of being
+            at the level; `lower` and `upper` hold 90 % of it over draws.
+        """
+        return self._summary.effects.copy()
+
+    def patterns(
+        self, top: int | None = None, *, by: str | None = None, features: Sequence[str] | None = None
+    ) -> pd.DataFrame:
+        """Return the combinations of features that rows of the representative draw have, most common first.
+
+        Parameters
+        ----------
+        top
+            How many; None: all.
+        by
+            A column: then the share of each pattern among the rows at each of its values, one row per value,
+            with what is beyond `top` as "other".
+        features
+            Names of the features that count, such as ["F1", "F2"]; None: all.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per pattern, named like "F1 + F3" ("none": no feature): which features it has, `rows`,
+            and `share`.
+        """
+        return self._summary.patterns(top, by, features)
+
+    def density(
+        self, column: str, patterns: Iterable[Pattern] | None = None, grid: ArrayLike | None = None
+    ) -> pd.DataFrame:
+        """Return the distribution of a column in rows with given patterns, averaged over draws.
+
+        Parameters
+        ----------
+        column
+            A modelled column.
+        patterns
+            Such as ["none", "F1", "F1 + F3"], or lists of names; None: the five most common patterns of the
+            features whose status is "clear".
+        grid
+            Values of a column of numbers at which to evaluate; None: 200 that cover it.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per value or level, one column per pattern, and first "empirical", the observed cells:
+            probabilities of levels and counts, densities of other numbers (observed: a histogram). Where
+            zeros of a positive column are a value of their own, the row at 0 is a probability.
+        """
+        return self._summary.density(column, patterns, grid)
 
     def _rows(self, X: Any, unseen: Unseen) -> tuple[Frame, Rows]:
         """Return the rows of the fit, or those of a table never seen."""
@@ -354,7 +445,7 @@ class GLFM(BaseEstimator):  # type: ignore[misc]
         if not isinstance(self.n_chains, int) or self.n_chains < 1:
             raise SchemaError(f"n_chains must be at least 1, not {self.n_chains!r}.")
         check_workers(self.n_jobs)
-        fixed, prior = _alpha(self.alpha)
+        fixed, prior = read_alpha(self.alpha)
         priors = Priors(fixed, prior, self.weight_variance, self.bias, self.max_features)
         return priors, Schedule(self.n_warmup, self.n_draws, self.thin)
 
@@ -366,49 +457,3 @@ class GLFM(BaseEstimator):  # type: ignore[misc]
                 FitWarning,
                 stacklevel=3,
             )
-
-
-def _alpha(alpha: object) -> tuple[float | None, tuple[float, float]]:
-    """Return the fixed value, if any, and the gamma prior."""
-    if alpha is None:
-        return None, (1.0, 1.0)
-    if isinstance(alpha, numbers.Real):
-        return float(alpha), (1.0, 1.0)
-    if (
-        isinstance(alpha, tuple | list)
-        and len(alpha) == 2
-        and all(isinstance(a, numbers.Real) for a in alpha)
-    ):
-        return None, (float(alpha[0]), float(alpha[1]))
-    raise SchemaError(f"alpha is a positive number, a pair of them (shape, rate) or None, not {alpha!r}.")
-
-
-def _check_budget(time_budget: float | None) -> None:
-    if time_budget is not None and not time_budget > 0:
-        raise SchemaError(f"time_budget is a positive number of seconds, not {time_budget!r}.")
-
-
-def _at_least_one(n_draws: int) -> int:
-    if n_draws < 1:
-        raise SchemaError(f"The number of draws to add must be at least 1, not {n_draws!r}.")
-    return n_draws
-
-
-def _pinned(inactive: ArrayLike | None, n_rows: int) -> NDArray[np.bool_] | None:
-    if inactive is None:
-        return None
-    pinned = np.asarray(inactive)
-    if pinned.dtype != np.bool_ or pinned.shape != (n_rows,):
-        raise DataError(
-            f"inactive must be one True or False for each of the {n_rows} rows, not an array of "
-            f"{pinned.dtype} with shape {pinned.shape}."
-        )
-    return pinned.copy()
-
-
-def _seed_sequence(random_state: object) -> np.random.SeedSequence:
-    if random_state is None or isinstance(random_state, int | np.integer):
-        if random_state is not None and random_state < 0:
-            raise SchemaError(f"random_state is a whole number from 0 on, not {random_state!r}.")
-        return np.random.SeedSequence(None if random_state is None else int(random_state))
-    raise SchemaError(f"random_state is a whole number or None, not {random_state!r}.")

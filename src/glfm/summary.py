@@ -1,149 +1,329 @@
-"""What people read of a posterior: convergence and features."""
+"""What people read of a posterior: its features, their patterns, and the columns under each pattern."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from glfm.align import Alignment
+from glfm.cells import LevelCells, NumberCells, cells_of
 from glfm.column import FloatArray
-from glfm.draws import Draw, Draws
+from glfm.draws import Draws
+from glfm.effects import central, feature_effects, implications, noticeable
+from glfm.errors import SchemaError
+from glfm.kinds.levelled import LevelledKind
+from glfm.kinds.numeric import NumericKind
+from glfm.problem import Problem
 from glfm.rows import Rows
+from glfm.table import Frame
 
-__all__ = ["CONVERGED", "Diagnostics", "activation_probabilities", "diagnose", "feature_table"]
+__all__ = ["EMPIRICAL", "NONE", "OTHER", "Summary", "pattern_name"]
 
-CONVERGED = 1.05  # R-hat below which chains are said to agree
-_FEWEST = 4  # draws per chain from which convergence can be judged
+#: Names in tables and pictures: the observed cells, the pattern without a feature, all remaining patterns.
+EMPIRICAL, NONE, OTHER = "empirical", "none", "other"
 
-LABEL_FREE: dict[str, Callable[[Draw], float]] = {
-    "log-likelihood": lambda draw: draw.log_likelihood,
-    "features": lambda draw: float(draw.n_features),
-    "alpha": lambda draw: draw.alpha,
-    "features per row": lambda draw: float(draw.Z.sum()) / draw.packed.shape[0],
-    "co-activation": lambda draw: float((draw.Z.sum(axis=0).astype(np.float64) ** 2).sum()),
-}
+RARE = 0.03  # share of rows below which a feature is called rare
+UNSTABLE = 0.5  # share of draws below which it is called unstable
+
+_MASS = 0.9  # of all intervals
+_TOP = 5  # patterns that are shown unless said otherwise
+_GRID = 200  # points of a density
+_TAIL = 0.005  # share of the observed cells that a grid may leave out on each side
+_MOST_GROUPS = 200
+
+Pattern = str | Iterable[str]
 
 
-@dataclass(frozen=True)
-class Diagnostics:
-    """How well the chains of a fit agree.
+def pattern_name(features: Iterable[str]) -> str:
+    """Return the name of the pattern that has these features and no others."""
+    return " + ".join(features) or NONE
 
-    Attributes
-    ----------
-    table
-        Per quantity: mean, sd, rank-normalised split R-hat, bulk and tail effective sample sizes.
-    verdict
-        What it means, in words.
-    """
 
-    table: pd.DataFrame
-    verdict: str
+class Summary:
+    """Features F1, F2, ... of the representative draw, and what all draws say of them."""
+
+    def __init__(self, frame: Frame, problem: Problem, draws: Draws) -> None:
+        self._frame = frame
+        self._problem = problem
+        self._draws = draws
+
+    @cached_property
+    def aligned(self) -> Alignment:
+        """The representative draw, and its features' counterparts in the other draws."""
+        return Alignment.of(self._draws)
+
+    # ---- features
+
+    @cached_property
+    def effects(self) -> pd.DataFrame:
+        """What each feature changes in each column; see `feature_effects`."""
+        return feature_effects(self._problem, self._draws, self.aligned, _MASS)
+
+    @cached_property
+    def shares(self) -> pd.DataFrame:
+        """Share of rows of each feature, its interval over draws, the number of rows, and stability."""
+        aligned = self.aligned
+        each = np.full(aligned.partner.shape, np.nan)
+        for t, draw in enumerate(self._draws):
+            found = np.flatnonzero(aligned.found[t])
+            each[t, found] = draw.Z[:, aligned.partner[t, found]].mean(axis=0)
+        low, high = central(each, _MASS)
+        return pd.DataFrame(
+            {
+                "share": aligned.reference.mean(axis=0),
+                "lower": low,
+                "upper": high,
+                "rows": aligned.reference.sum(axis=0),
+                "stability": aligned.found.mean(axis=0),
+            },
+            index=pd.Index(aligned.names, dtype=object),
+        )
+
+    @cached_property
+    def features(self) -> pd.DataFrame:
+        """One row per feature; see `GLFM.features`."""
+        table = self.shares.copy()
+        words, status = [], []
+        for name in table.index:
+            mine = self.effects[self.effects["feature"] == name]
+            words.append("; ".join(implications(mine)))
+            status.append(_status(table.loc[name], bool(noticeable(mine).any())))
+        table["status"] = np.array(status, dtype=object)
+        table["implications"] = np.array(words, dtype=object)
+        return table
 
     @property
-    def converged(self) -> bool:
-        """Whether the chains agree on every quantity."""
-        return bool((self.table["rhat"] < CONVERGED).all())
+    def clear(self) -> list[str]:
+        """The features that are neither rare, unstable nor faint."""
+        return list(self.features.index[self.features["status"] == "clear"])
 
-    def __repr__(self) -> str:
-        return f"{self.table.to_string(float_format='{:.3g}'.format)}\n{self.verdict}"
+    def activations(self, rows: Rows) -> dict[str, FloatArray]:
+        """Return the probability of each feature for each row.
 
+        It is the share of draws in which the row has the feature, among the draws in which the feature is
+        found again (at least half of their rows in common); the representative draw always counts.
+        """
+        aligned = self.aligned
+        total = np.zeros((rows.n_rows, len(aligned.names)))
+        for t in range(len(self._draws)):
+            mine = np.flatnonzero(aligned.found[t])
+            total[:, mine] += rows.features(t)[:, aligned.partner[t, mine]]
+        share = total / aligned.found.sum(axis=0)
+        return {name: share[:, k] for k, name in enumerate(aligned.names)}
 
-def diagnose(draws: Draws) -> Diagnostics:
-    """Judge convergence by quantities that do not depend on the order of features."""
-    chains = draws.by_chain()
-    length = min(len(chain) for chain in chains)
-    series = {
-        name: np.array([[quantity(draw) for draw in chain[:length]] for chain in chains])
-        for name, quantity in _quantities(draws[0]).items()
-    }
-    table = pd.DataFrame.from_dict({name: _judge(values) for name, values in series.items()}, orient="index")
-    return Diagnostics(table, _verdict(table, length))
+    # ---- patterns
 
-
-def _quantities(example: Draw) -> dict[str, Callable[[Draw], float]]:
-    """Return what is judged: the label-free quantities, each sampled noise variance, each free threshold."""
-    found = dict(LABEL_FREE)
-    if example.problem.priors.alpha is not None:
-        del found["alpha"]
-    for d, (name, kind) in enumerate(example.problem.kinds.items()):
-        if kind.samples_noise:
-            found[f"noise variance of {name}"] = partial(_noise, d=d)
-        for r in range(1, example.thetas[d].size):
-            found[f"threshold {r + 1} of {name}"] = partial(_threshold, d=d, r=r)
-    return found
-
-
-def _noise(draw: Draw, d: int) -> float:
-    return float(draw.variances[d])
-
-
-def _threshold(draw: Draw, d: int, r: int) -> float:
-    return float(draw.thetas[d][r])
-
-
-def _judge(values: FloatArray) -> dict[str, float]:
-    """Return mean, sd, R-hat and effective sample sizes of chains x draws."""
-    from arviz_stats.base import array_stats
-
-    stats: Any = array_stats
-    judged = {"mean": float(values.mean()), "sd": float(values.std())}
-    if values.shape[1] < _FEWEST:
-        return {**judged, "rhat": np.nan, "ess_bulk": np.nan, "ess_tail": np.nan}
-    if np.ptp(values) == 0:  # constant: the chains agree, and there is nothing to be effective about
-        return {**judged, "rhat": 1.0, "ess_bulk": float(values.size), "ess_tail": float(values.size)}
-    with np.errstate(divide="ignore", invalid="ignore"):  # halves of chains that stand still, apart: infinite
-        return {
-            **judged,
-            "rhat": float(stats.rhat(values)),
-            "ess_bulk": float(stats.ess(values, method="bulk")),
-            "ess_tail": float(stats.ess(values, method="tail", prob=(0.05, 0.95))),
-        }
-
-
-def _verdict(table: pd.DataFrame, length: int) -> str:
-    if length < _FEWEST:
-        return f"Too few draws to judge convergence: keep at least {_FEWEST} per chain."
-    worst, name = float(table["rhat"].max()), str(table["rhat"].idxmax())
-    if worst >= CONVERGED:
-        return (
-            f"The chains do not agree yet on {name} (R-hat {worst:.2f}): predictions average over them, but "
-            "longer chains would be better."
+    def patterns(
+        self, top: int | None = None, by: str | None = None, features: Sequence[str] | None = None
+    ) -> pd.DataFrame:
+        """Return the patterns, the most common first, or their shares by the values of a column."""
+        names, codes, bits = self._row_patterns(features)
+        if top is not None and (not isinstance(top, int) or top < 1):
+            raise SchemaError(f"top is a whole number of patterns from 1 on, not {top!r}.")
+        if by is not None:
+            return self._shares_by(by, names, codes, top)
+        count = np.bincount(codes, minlength=len(names))
+        table = pd.DataFrame(
+            bits, index=pd.Index(names, name="pattern", dtype=object), columns=self._chosen(features)
         )
-    least, name = float(table["ess_bulk"].min()), str(table["ess_bulk"].idxmin())
-    return (
-        f"The chains agree (largest R-hat {worst:.3f}); the draws are worth at least {least:.0f} independent "
-        f"ones (for {name})."
-    )
+        table["rows"], table["share"] = count, count / codes.size
+        return table.iloc[:top]
+
+    def _chosen(self, features: Sequence[str] | None) -> list[str]:
+        names = self.aligned.names
+        if features is None:
+            return names
+        if isinstance(features, str):
+            raise SchemaError(f'features is a list of names such as ["F1", "F2"], not {features!r}.')
+        chosen = list(dict.fromkeys(features))
+        for name in chosen:
+            if name not in names:
+                raise SchemaError(_no_such_feature(name, names))
+        return chosen
+
+    def _row_patterns(
+        self, features: Sequence[str] | None
+    ) -> tuple[list[str], NDArray[np.intp], NDArray[np.bool_]]:
+        """Return names of the patterns, the most common first, each row's pattern, and their features."""
+        chosen = self._chosen(features)
+        Z = self.aligned.reference[:, [self.aligned.names.index(name) for name in chosen]]
+        bits, codes, count = np.unique(Z, axis=0, return_inverse=True, return_counts=True)
+        order = np.argsort(-count, kind="stable")
+        position = np.empty(order.size, dtype=np.intp)
+        position[order] = np.arange(order.size)
+        bits = bits[order]
+        names = [pattern_name(np.array(chosen, dtype=object)[row]) for row in bits]
+        return names, position[np.asarray(codes).ravel()], bits
+
+    def _shares_by(self, by: str, names: list[str], codes: NDArray[np.intp], top: int | None) -> pd.DataFrame:
+        groups, member = self._groups(by)
+        seen = member >= 0
+        count = np.zeros((len(groups), len(names)))
+        np.add.at(count, (member[seen], codes[seen]), 1.0)
+        total = count.sum(axis=1)
+        there = total > 0
+        share = count[there] / total[there, None]
+        label = np.empty(len(groups), dtype=object)
+        label[:] = groups
+        table = pd.DataFrame(share, index=pd.Index(label[there], name=by, dtype=object), columns=names)
+        if top is not None and top < len(names):
+            table = table.iloc[:, :top].assign(**{OTHER: 1.0 - share[:, :top].sum(axis=1)})
+        return table
+
+    def _groups(self, by: str) -> tuple[list[Any], NDArray[np.intp]]:
+        """Return the values of a column, and each row's (-1: a hole)."""
+        kind = self._problem.kinds.get(by)
+        if isinstance(kind, LevelledKind):
+            x = self._problem.x[:, list(self._problem.names).index(by)]
+            return list(kind.levels or ()), np.where(np.isnan(x), -1, x).astype(np.intp)
+        if by not in self._frame.names:
+            raise SchemaError(
+                f"There is no column {by!r}: choose one of {', '.join(self._frame.names[:10])}."
+            )
+        column = self._frame.column(by)
+        values = column.distinct
+        if len(values) > _MOST_GROUPS:
+            raise SchemaError(
+                f"Column {by!r} has {len(values)} different values: choose one with at most {_MOST_GROUPS}."
+            )
+        position = {value: i for i, value in enumerate(values)}
+        member = [
+            -1 if gone else position[v]
+            for v, gone in zip(column.values.tolist(), column.missing, strict=True)
+        ]
+        groups = [int(v) for v in values] if column.is_whole else list(values)
+        return groups, np.array(member, dtype=np.intp)
+
+    def read_patterns(self, patterns: Iterable[Pattern] | None) -> dict[str, list[str]]:
+        """Return given patterns, or the most common ones of the clear features, by name."""
+        if patterns is None:
+            patterns = self.patterns(_TOP, features=self.clear).index
+        elif isinstance(patterns, str):
+            patterns = [patterns]
+        found = {}
+        for pattern in patterns:
+            parts = pattern.replace(" ", "").split("+") if isinstance(pattern, str) else list(pattern)
+            parts = [] if parts in ([NONE], [""]) else parts
+            chosen = sorted(self._chosen(parts), key=self.aligned.names.index)
+            found[pattern_name(chosen)] = chosen
+        return found
+
+    # ---- columns under patterns
+
+    def cells(self, column: str, features: Sequence[str], n: int = 1) -> LevelCells | NumberCells:
+        """Return `n` equal cells of a column in a row with these features and no others.
+
+        Draws in which one of the features is not found again say nothing of the pattern and are left out.
+        """
+        aligned, d = self.aligned, self._problem.names.index(column)
+        part, bias = self._problem.slices[d], int(self._problem.priors.bias)
+        at = [aligned.names.index(name) for name in features]
+        locations, variances, thetas = [], [], []
+        for t in np.flatnonzero(aligned.found[:, at].all(axis=1)):
+            draw = self._draws[int(t)]
+            location = draw.weights[:bias, part].sum(axis=0)
+            location = location + draw.weights[bias + aligned.partner[t, at], part].sum(axis=0)
+            locations.append(np.tile(location, (n, 1)))
+            variances.append(draw.variances[d])
+            thetas.append(draw.thetas[d])
+        return cells_of(self._problem.kinds[column], locations, np.array(variances), thetas)
+
+    def density(
+        self, column: str, patterns: Iterable[Pattern] | None = None, grid: Any = None
+    ) -> pd.DataFrame:
+        """Return the distribution of a column, observed and under patterns; see `GLFM.density`."""
+        kind = self._problem.kinds.get(column)
+        if kind is None:
+            known = ", ".join(self._problem.names[:10])
+            raise SchemaError(f"There is no modelled column {column!r}: choose one of {known}.")
+        chosen = self.read_patterns(patterns)
+        x = self._problem.x[:, self._problem.names.index(column)]
+        seen = x[~np.isnan(x)]
+        if isinstance(kind, LevelledKind):
+            if grid is not None:
+                raise SchemaError(f"Column {column!r} has levels: a grid is for columns of numbers.")
+            share = np.bincount(seen.astype(np.intp), minlength=kind.n_levels) / max(seen.size, 1)
+            columns = {EMPIRICAL: share}
+            for name, features in chosen.items():
+                cells = self.cells(column, features)
+                assert isinstance(cells, LevelCells)
+                columns[name] = cells.probabilities[0]
+            levels = kind.decode(np.arange(kind.n_levels, dtype=np.float64))
+            return pd.DataFrame(columns, index=pd.Index(levels, name=column, dtype=object))
+        assert isinstance(kind, NumericKind)
+        at = self._grid(column, kind, seen, chosen) if grid is None else np.asarray(grid, dtype=np.float64)
+        columns = {EMPIRICAL: _empirical(at, seen, kind)}
+        for name, features in chosen.items():
+            columns[name] = np.exp(self.cells(column, features, at.size).log_density(at))
+        return pd.DataFrame(columns, index=pd.Index(at, name=column))
+
+    def _grid(
+        self, column: str, kind: NumericKind, seen: FloatArray, chosen: dict[str, list[str]]
+    ) -> FloatArray:
+        """Return values that cover what was seen, and the patterns as far as it may matter."""
+        ends = [np.quantile(seen, [_TAIL, 1.0 - _TAIL])] if seen.size else []
+        for features in chosen.values():
+            cells = self.cells(column, features)
+            ends.append(np.array([cells.quantile(q)[0] for q in (0.05, 0.95)]))
+        bottom, top = np.min(ends), np.max(ends)
+        if not bottom < top:
+            top = bottom + max(abs(bottom), 1.0) * 1e-3
+        if kind.name == "count":
+            first, last = int(np.floor(bottom)), int(np.ceil(top))
+            step = max(1, -(-(last - first + 1) // _GRID))
+            return np.arange(first, last + 1, step, dtype=np.float64)
+        at = np.linspace(bottom, top, _GRID)
+        if kind.atom is not None:  # zero has a probability, the other values a density
+            at = np.append(0.0, at[at > 0.0])
+        return at
 
 
-def feature_table(draws: Draws) -> pd.DataFrame:
-    """Return the features of the representative draw, the most common first.
-
-    `share` is the share of rows that have the feature, `stability` the share of draws in which a feature
-    with at least half of their rows in common is found again.
-    """
-    aligned = Alignment.of(draws)
-    return pd.DataFrame(
-        {"share": aligned.reference.mean(axis=0), "stability": aligned.found.mean(axis=0)},
-        index=aligned.names,
-    )
+def _status(row: pd.Series[Any], has_effect: bool) -> str:
+    if row["rows"] <= 1:
+        return "single"
+    if row["stability"] < UNSTABLE:
+        return "unstable"
+    if row["share"] < RARE:
+        return "rare"
+    return "clear" if has_effect else "faint"
 
 
-def activation_probabilities(draws: Draws, rows: Rows) -> dict[str, FloatArray]:
-    """Return the probability of each feature F1, F2, ... for each row.
+def _empirical(at: FloatArray, seen: FloatArray, kind: NumericKind) -> FloatArray:
+    """Return shares of counts, else heights of a histogram; zeros as a value of their own have a share."""
+    if not seen.size:
+        return np.full(at.size, np.nan)
+    if kind.name == "count" and at.size > 1 and at[1] - at[0] == 1.0:
+        return np.array([(seen == value).mean() for value in at])
+    rest = seen[seen != 0.0] if kind.atom is not None else seen
+    height = np.zeros(at.size)
+    if rest.size:
+        edges = histogram_edges(rest)
+        density, _ = np.histogram(rest, bins=edges, density=True)
+        bin_of = np.searchsorted(edges, at, side="right") - 1
+        bin_of[at == edges[-1]] = density.size - 1
+        inside = (bin_of >= 0) & (bin_of < density.size)
+        height[inside] = density[bin_of[inside]] * rest.size / seen.size
+    if kind.atom is not None:
+        height[at == 0.0] = (seen == 0.0).mean()
+    return height
 
-    It is the share of draws in which the row has the feature, among the draws in which the feature is found
-    again (at least half of their rows in common); the representative draw always counts.
-    """
-    aligned = Alignment.of(draws)
-    total = np.zeros((rows.n_rows, len(aligned.names)))
-    for t in range(len(draws)):
-        mine = np.flatnonzero(aligned.found[t])
-        total[:, mine] += rows.features(t)[:, aligned.partner[t, mine]]
-    share = total / aligned.found.sum(axis=0)
-    return {name: share[:, k] for k, name in enumerate(aligned.names)}
+
+def histogram_edges(values: FloatArray) -> FloatArray:
+    """Return bins that show a distribution, tails that would flatten it in few."""
+    low, high = float(values.min()), float(values.max())
+    if low == high:
+        return np.array([low - 0.5, high + 0.5])
+    quartiles = np.quantile(values, [0.25, 0.75])
+    width = 2.0 * float(quartiles[1] - quartiles[0]) / np.cbrt(values.size)
+    n_bins = int(np.clip(np.ceil((high - low) / width), 5, 200)) if width > 0 else 30
+    return np.linspace(low, high, n_bins + 1)
+
+
+def _no_such_feature(name: object, names: list[str]) -> str:
+    known = f"F1 to {names[-1]}" if len(names) > 1 else "F1" if names else "none"
+    return f"There is no feature {name!r}: there are {known}."

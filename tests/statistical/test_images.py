@@ -25,7 +25,7 @@ def recovery(seed: int, permuted: bool = False) -> float:
         frame = frame.apply(lambda pixel: rng.permutation(pixel.to_numpy()))
     settings = {"n_chains": 4, "n_warmup": 200, "n_draws": 5, "random_state": seed, "progress": False}
     model = glfm.GLFM(dict.fromkeys(frame, "real"), **settings).fit(frame)
-    draw = representative(model.draws_)
+    draw = model.draws_[representative(model.draws_)]
     scale = np.array([kind.scale for kind in model.schema_.kinds.values()])
     found = (draw.weights[1:] * scale)[draw.Z.mean(axis=0) > 0.01]
     if not len(found):

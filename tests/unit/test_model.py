@@ -14,9 +14,9 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import glfm
+from glfm.diagnostics import diagnose
 from glfm.draws import Draws
 from glfm.errors import DataError, FitWarning, SchemaError
-from glfm.summary import diagnose
 
 QUICK = {"n_chains": 2, "n_warmup": 20, "n_draws": 10, "random_state": 0, "progress": False}
 
