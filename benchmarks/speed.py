@@ -23,6 +23,7 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
 import numpy as np
+import pandas as pd
 from machine import describe
 
 from glfm.kinds import Kind
@@ -213,9 +214,33 @@ def wide(n_rows: int = 5_000) -> dict[str, float]:
     return {"rows": n_rows, "columns": len(kinds), "minutes": (time.perf_counter() - begin) / 60}
 
 
-def _frame(problem: Problem) -> object:
-    import pandas as pd
+def new_rows(n_rows: int = 10_000, n_draws: int = 100) -> dict[str, float]:
+    """Return the seconds that placing new rows takes, two in ten cells missing, and as how many sweeps over them."""
+    import glfm
 
+    problem, state = simulated(MIXED, n_rows, 10)
+    schema = {name: kind if kind.name != "count" else "count" for name, kind in problem.kinds.items()}
+    frame = _frame(problem)
+    settings = {"n_chains": 4, "n_warmup": 200, "n_draws": n_draws // 4, "thin": 1}
+    model = glfm.GLFM(schema, random_state=0, progress=False, **settings).fit(frame[:1000])
+    X = frame.mask(np.random.default_rng(0).random(frame.shape) < 0.2)
+    model.transform(X[:100])
+    begin = time.perf_counter()
+    model.transform(X)
+    seconds = time.perf_counter() - begin
+    sampler = CollapsedSampler(problem)
+    sweep = best(lambda: sampler.sweep(state), 3)
+    features = float(np.mean([draw.n_features for draw in model.draws_]))
+    return {
+        "rows": n_rows,
+        "draws": len(model.draws_),
+        "features": features,
+        "seconds": seconds,
+        "sweeps_per_draw": seconds / n_draws / sweep,
+    }
+
+
+def _frame(problem: Problem) -> pd.DataFrame:
     return pd.DataFrame(problem.x, columns=list(problem.names))
 
 
@@ -297,6 +322,8 @@ def main() -> None:
     result["threshold_ess"] = threshold_ess()
     shown = ", ".join(f"{k} {v:.0f}" for k, v in result["threshold_ess"].items())
     print(f"effective draws of thresholds at 10,000 rows, of 1,000: {shown}", flush=True)
+    result["new_rows"] = new_rows(1_000 if options.quick else 10_000)
+    print("new rows: " + ", ".join(f"{k} {v:.1f}" for k, v in result["new_rows"].items()), flush=True)
     result["wide"] = wide(1_000 if options.quick else 5_000)
     print("default fit: " + ", ".join(f"{k} {v:.1f}" for k, v in result["wide"].items()), flush=True)
     result["effective"] = effective_draws(options.quick)

@@ -266,13 +266,13 @@ def _flip(
     mean: Floats,
     trial: Floats,
 ) -> None:
-    """Draw each feature, and as many random pairs of features, with the pseudo-observations integrated out.
+    """Draw each feature, and some random pairs of them, with the pseudo-observations integrated out.
 
     Single features that can stand in for each other would hold each other in place.
     """
     n = z.size - bias
     here = _log_likelihood(where, ends, n_points, mean, variance, lead, -np.inf)
-    for i in range(2 * n if n > 1 else n):
+    for i in range(n + max(n // 4, min(n, 4)) if n > 1 else n):
         k = other = bias + i
         if i >= n:
             k = bias + integer_below(rng, n)
@@ -366,30 +366,37 @@ def draw_features(
     Z_fit: Bits,
     Z: Bits,
     own: Ints,
+    lead: Floats,
     extra: Floats,
 ) -> None:
     """Draw features, number of own features and what these add to each pseudo-column (in units of noise).
 
     `low` and `high` are rows x columns: ends of an interval, or the winner twice; NaN in the holes. `weights`
-    are in units of noise, the bias first. `Z`, `own` and `extra` (rows x pseudo-columns) are filled.
+    are in units of noise, the bias first. `Z`, `own` and `lead` (rows x columns) hold where to start from, or
+    Z_fit has the features of the rows of the fit, and the start is made from these. They change in place, and
+    `extra` (rows x pseudo-columns) is filled.
     """
     S, D = weights.shape[1], form.size
     rng = np.empty(4, dtype=np.uint64)
     y, mean, trial, residual, seen = np.zeros(S), np.empty(S), np.empty(S), np.empty(S), np.empty(S)
-    all_where, all_ends, lead = np.empty((D, 3), dtype=np.int64), np.empty((D, 3)), np.empty(D)
+    all_where, all_ends = np.empty((D, 3), dtype=np.int64), np.empty((D, 3))
     buffer = np.empty(most_own + 1)
     for n in range(low.shape[0]):
         _seed(rng, keys[n], salt)
-        z = Z[n]
+        z, leads = Z[n], lead[n]
         n_cells, n_points = _list_cells(low[n], high[n], form, aux, starts, sd, all_where, all_ends, seen)
         where, ends = all_where[:n_cells], all_ends[:n_cells]
         n_seen = int(seen.sum())
-        _start(rng, where, ends, n_points, weights, Z_fit, lead, z, mean, trial)
-        j = 0
+        if Z_fit.shape[0]:
+            _start(rng, where, ends, n_points, weights, Z_fit, leads, z, mean, trial)
+            own[n] = 0
+        else:
+            _add_up(weights, z, mean)
+        j = min(own[n], most_own)
         for _ in range(n_passes):
             v = 1.0 + j * weight_variance
-            _flip(rng, where, ends, n_points, weights, log_odds, bias, v, lead, z, mean, trial)
-            _draw_pseudo(rng, where, ends, mean, v, lead, y)
+            _flip(rng, where, ends, n_points, weights, log_odds, bias, v, leads, z, mean, trial)
+            _draw_pseudo(rng, where, ends, mean, v, leads, y)
             squares = 0.0
             for s in range(S):
                 residual[s] = (y[s] - mean[s]) * seen[s]
@@ -399,7 +406,7 @@ def draw_features(
             shrink = math.sqrt(before / (1.0 + j * weight_variance))
             for i in range(n_cells):  # the pseudo-observations stay where they are
                 if where[i, 2] < where[i, 1]:
-                    lead[i] *= shrink
+                    leads[i] *= shrink
         own[n] = j
         if j > 0:
             _draw_extra(rng, j * weight_variance, seen, residual, extra[n])
