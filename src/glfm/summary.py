@@ -279,7 +279,8 @@ class Summary:
             return np.arange(first, last + 1, step, dtype=np.float64)
         at = np.linspace(bottom, top, _GRID)
         if kind.atom is not None:  # zero has a probability, the other values a density
-            at = np.append(0.0, at[at > 0.0])
+            edge = kind.atom[1] if np.isinf(kind.atom[0]) else kind.atom[0]
+            at = np.append(0.0, at[at > kind.link.forward(np.array([edge]))])
         return at
 
 
