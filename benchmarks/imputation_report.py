@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from experiment import RESULTS, read
-from imputation import METHODS, TABLES
+from imputation import METHODS, PERCENTAGES, TABLES
 
 KEY = ["table", "percentage", "mask"]
 ERRORS = {
@@ -296,6 +296,18 @@ def _absent(found: pd.DataFrame, failed: pd.DataFrame) -> str:
     return " ".join([*said, *([f"Not installed: {', '.join(absent)}."] if absent else [])])
 
 
+def _unmeasured(found: pd.DataFrame) -> str:
+    """Name the settings of the full comparison that there are no results of."""
+    have = set(zip(found["table"], found["percentage"], strict=True))
+    lacking = {name: [p for p in sorted(PERCENTAGES) if (name, p) not in have] for name in TABLES}
+    listed = [
+        name if len(shares) == len(PERCENTAGES) else f"{name} at {', '.join(f'{p} %' for p in shares)}"
+        for name, shares in lacking.items()
+        if shares
+    ]
+    return f" **Not measured yet**: {'; '.join(listed)}." if listed else ""
+
+
 # ---- the page
 
 
@@ -315,7 +327,7 @@ def page() -> str:
         [
             f"From `benchmarks/results/{path.name}`{quick}: {len(tables_of(found))} tables, "
             f"{', '.join(f'{p} %' for p in sorted(found['percentage'].unique()))} hidden, masks per setting: {n_masks}. "
-            f"Versions: {named.replace(TREES, 'scikit-learn')}.",
+            f"Versions: {named.replace(TREES, 'scikit-learn')}.{_unmeasured(found)}",
             "",
             "### Averages over tables",
             "",
