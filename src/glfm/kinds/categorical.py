@@ -209,12 +209,19 @@ def _draw_largest(rng: Rng, codes: Codes, mean: FloatArray, sd: float, y: FloatA
 
 _ROOT_2PI = math.sqrt(2.0 * math.pi)
 _BELOW, _ABOVE = 6.0, 8.0  # how far the integrand reaches around its peak
+_NOTHING = 1e-18  # of the integrand, beside what is already there
 
 
 @kernel
 def _step(levels: int) -> float:
     """Return a step of the trapezoid rule that keeps its relative error below 1e-7 for so many levels."""
     return 0.45 / math.sqrt(1.0 + 0.55 * math.log(levels))
+
+
+@kernel
+def _below(x: float) -> float:
+    """Return the standard normal distribution function, to many digits also where it is small."""
+    return quick_cdf(x) if x > -4.0 else cdf(x)
 
 
 @kernel
@@ -242,14 +249,17 @@ def _level_probabilities(location: FloatArray) -> FloatArray:
         while t < top + _ABOVE:
             product = 1.0
             for r in range(levels):
-                below[r] = cdf(t - m[r])
+                below[r] = _below(t - m[r])
                 left[r] = product
                 product *= below[r]
-            product = step / _ROOT_2PI
-            for r in range(levels - 1, -1, -1):
-                z = t - m[r]
-                out[n, r] += left[r] * product * math.exp(-0.5 * z * z)
-                product *= below[r]
+                if product < _NOTHING:  # whoever wins, somebody is almost surely higher
+                    break
+            if product >= _NOTHING:
+                product = step / _ROOT_2PI
+                for r in range(levels - 1, -1, -1):
+                    z = t - m[r]
+                    out[n, r] += left[r] * product * math.exp(-0.5 * z * z)
+                    product *= below[r]
             t += step
     return out
 
@@ -280,7 +290,9 @@ def _log_probability_of(codes: Codes, location: FloatArray) -> FloatArray:
             product = math.exp(-0.5 * z * z)
             for j in range(levels):
                 if j != r:
-                    product *= cdf(t - m[j])
+                    product *= _below(t - m[j])
+                    if product < _NOTHING * total:
+                        break
             total += product
             t += step
         if total > 1e-250:
