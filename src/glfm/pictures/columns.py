@@ -10,6 +10,8 @@ import numpy as np
 import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from glfm.column import Column, FloatArray
 from glfm.errors import SchemaError
@@ -25,6 +27,7 @@ from glfm.pictures.panels import (
     legend_entries,
     levels_height,
     log_heights,
+    number,
     scale_of,
 )
 from glfm.plots import BLUE, GREY, INK, open_frame
@@ -114,7 +117,7 @@ def _panel_height(kind: Kind, n_series: int, alone: bool) -> float:
 def _legend(axes: list[Axes], names: Sequence[str], own: bool) -> None:
     entries: Any = legend_entries(names)
     if own:
-        inches = float(axes[0].figure.bbox_inches.width)
+        inches = axes[0].figure.get_figwidth() if isinstance(axes[0].figure, Figure) else 6.0
         n_across = max(1, int(inches / (0.55 + 0.075 * max(map(len, names)))))
         axes[0].figure.legend(
             handles=entries, loc="outside lower center", ncols=n_across, frameon=False, fontsize=8
@@ -218,9 +221,8 @@ def draw_pseudo(name: str, kind: Kind, column: Column, transform: object) -> Art
     artists: list[Artist] = []
     for i, (panel, (words, numbers)) in enumerate(zip(axes, parts.items(), strict=True)):
         artists += _histogram(panel, numbers, with_normal=i > 0)
-        panel.set_xlabel(label(name) if i == 0 else words, fontsize=8)
-        panel.set_title(f"{label(name) if i == 0 else words}\nskewness {_skewness(numbers):.1f}", fontsize=9)
-        panel.set_xlabel("")
+        what = label(name) if i == 0 else words
+        panel.set_title(f"{what}\nskewness {_skewness(numbers):.1f}", fontsize=9)
     return Artists(artists, axes, pd.DataFrame(parts), own=True)
 
 
@@ -244,7 +246,8 @@ def _histogram(ax: Axes, values: FloatArray, with_normal: bool) -> list[Artist]:
         artists += ax.plot(at, curve, color=INK, linewidth=1.0, linestyle="--")
     ax.tick_params(labelsize=7)
     ax.set_yticks([])
-    ax.locator_params(axis="x", nbins=5)
+    ax.xaxis.set_major_locator(MaxNLocator(5))
+    ax.xaxis.set_major_formatter(number)
     open_frame(ax)
     ax.spines["left"].set_visible(False)
     return artists

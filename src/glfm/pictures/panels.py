@@ -33,9 +33,10 @@ __all__ = [
 
 MOST_LEVELS = 12  # of a category that a panel among others shows
 MOST_STEMS = 40  # values of a count beyond which stems become a curve
-_MOST_STEMS_IN_ALL = 100
+_MOST_STEMS_IN_ALL = 60
 _DECADES, _TAIL = 100.0, 8.0  # ratios from which an axis is logarithmic: 99 % to 1 %, and 99 % to the middle
 _STRIP = 0.16  # share of a panel's width that the probability of zero takes
+_NO_ZEROS = 0.005  # probability of zero that is not worth it
 _SMALL = 7  # points of text
 _WIDEST_LEVEL = 14  # characters, where there is little room
 
@@ -126,7 +127,7 @@ def draw_levels(ax: Axes, table: pd.DataFrame, *, is_ordered: bool, alone: bool)
     at = np.arange(len(names))
     artists: list[Artist] = [*ax.barh(at, heights[:, 0], height=0.9, color=GREY, alpha=0.7, linewidth=0)]
     n_series = heights.shape[1] - 1
-    step = 0.78 / max(n_series, 1)
+    step = 0.78 / max(n_series, 1.6)  # one bar leaves the grey one in sight
     for i in range(n_series):
         where = at + (i - 0.5 * (n_series - 1)) * step
         look = {
@@ -181,9 +182,11 @@ def draw_numbers(ax: Axes, table: pd.DataFrame, scale: Scale) -> list[Artist]:
         ax.set_xlim(at[0] - 0.6, at[-1] + 0.6)
     elif at[-1] > at[0]:
         ax.set_xlim(at[0], at[-1])
-    if scale.zero and 0.0 in table.index:
-        artists += _draw_zero(ax, table.loc[0.0].to_numpy(dtype=np.float64))
-    _number_ticks(ax, scale, float(at[0]))
+    zero = table[table.index == 0].to_numpy(dtype=np.float64).ravel() if scale.zero else np.empty(0)
+    has_strip = bool(zero.size and zero.max() >= _NO_ZEROS)
+    if has_strip:
+        artists += _draw_zero(ax, zero)
+    _number_ticks(ax, scale, has_strip)
     _finish(ax, scale.unit, axis="y")
     return artists
 
@@ -210,7 +213,7 @@ def _draw_zero(ax: Axes, shares: FloatArray) -> list[Artist]:
     colours = [GREY] + [style(i)["color"] for i in range(shares.size - 1)]
     artists: list[Artist] = [twin.vlines(at, 0.0, shares, colors=colours, linewidth=1.5, transform=place)]
     artists.append(twin.scatter(at, shares, c=colours, marker="D", s=9, transform=place, zorder=3))
-    artists.append(ax.axvline(_STRIP, color=INK, linewidth=0.6, linestyle=":", transform=ax.transAxes))
+    ax.plot([_STRIP, _STRIP], [0.0, 1.0], color=INK, linewidth=0.6, linestyle=":", transform=ax.transAxes)
     ax.text(0.5 * _STRIP, -0.035, "0", ha="center", va="top", fontsize=_SMALL, transform=ax.transAxes)
     twin.yaxis.set_major_locator(MaxNLocator(3))
     twin.tick_params(labelsize=_SMALL - 1, colors="#777777", length=2)
@@ -219,17 +222,19 @@ def _draw_zero(ax: Axes, shares: FloatArray) -> list[Artist]:
     return artists
 
 
-def _number_ticks(ax: Axes, scale: Scale, first: float) -> None:
+def _number_ticks(ax: Axes, scale: Scale, has_strip: bool) -> None:
     ax.xaxis.set_major_locator(
         LogLocator(numticks=5) if scale.is_log else MaxNLocator(4, integer=scale.is_count)
     )
     if scale.is_log:
         ax.xaxis.set_minor_locator(NullLocator())
         ax.xaxis.set_minor_formatter(NullFormatter())
-    # The strip of the zeros has no other values.
-    shown = 0.7 * first if scale.zero else -np.inf
+    # The strip of the zeros has no other values, and what stands next to it no place for its number.
+    ends = ax.transLimits.inverted().transform([(_STRIP + 0.05, 0.0)])[0, 0] if has_strip else -np.inf
+    shown = 10.0**ends if scale.is_log and has_strip else ends
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: number(value) if value >= shown else ""))
     ax.yaxis.set_major_locator(MaxNLocator(3))
+    ax.yaxis.set_major_formatter(lambda height, _: f"{height:.3g}")
 
 
 def _finish(ax: Axes, words: str, axis: str) -> None:

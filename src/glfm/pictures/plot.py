@@ -114,8 +114,14 @@ class Plot:
         effects = effects[effects["column"].isin(list(kinds))]
         return matrices.draw_effects(matrices.largest_effects(effects, kinds), kinds, ax)
 
-    def shares(self, top: int = 10, by: str | None = None, ax: Axes | None = None) -> Artists:
-        """Draw the shares of the patterns of clear features.
+    def shares(
+        self,
+        top: int = 10,
+        by: str | None = None,
+        ax: Axes | None = None,
+        features: Sequence[str] | None = None,
+    ) -> Artists:
+        """Draw the shares of patterns.
 
         Parameters
         ----------
@@ -125,17 +131,20 @@ class Plot:
             A column: then a map of the shares at each of its values, and of all other patterns together.
         ax
             Where to draw.
+        features
+            Names of the features that count; None: the clear ones, or all if none is. Where there are many,
+            nearly every row has a pattern of its own: choose a few.
 
         Returns
         -------
         Artists
-            `data` is `GLFM.patterns` of the clear features.
+            `data` is `GLFM.patterns` of these features.
         """
-        features = self._features(None)
-        table = self._summary.patterns(top, by, features)
+        counted = self._features(features)
+        table = self._summary.patterns(top, by, counted)
         if by is not None:
             return matrices.draw_shares_by(table, by, ax)
-        n_patterns = len(self._summary.patterns(features=features))
+        n_patterns = len(self._summary.patterns(features=counted))
         return matrices.draw_shares(table, self._problem.n_rows, n_patterns, ax)
 
     def features(self, features: Sequence[str] | None = None, ax: Axes | None = None) -> Artists:
@@ -255,8 +264,14 @@ class Plot:
         kind, values = self._problem.kinds[name], self._frame.column(name)
         return column_pictures.draw_pseudo(name, kind, values, transform)
 
-    def map(self, by: str, pattern: str | Iterable[str] | None = None, top: int = 5) -> Artists:
-        """Draw the shares of patterns of clear features in each state of the United States.
+    def map(
+        self,
+        by: str,
+        pattern: str | Iterable[str] | None = None,
+        top: int = 5,
+        features: Sequence[str] | None = None,
+    ) -> Artists:
+        """Draw the shares of patterns in each state of the United States.
 
         Parameters
         ----------
@@ -266,21 +281,23 @@ class Plot:
             Names of patterns, such as "F1 + F3"; None: the most common ones.
         top
             How many, if no pattern is given.
+        features
+            As in `shares`.
 
         Returns
         -------
         Artists
             `data` has one row per state, by two-letter code, and one column per pattern.
         """
-        features = self._features(None)
+        counted = self._features(features)
         if pattern is None:
-            table = self._summary.patterns(top, by, features).drop(columns=OTHER, errors="ignore")
+            table = self._summary.patterns(top, by, counted).drop(columns=OTHER, errors="ignore")
         else:
-            table = self._summary.patterns(None, by, features)
+            table = self._summary.patterns(None, by, counted)
             names = [pattern] if isinstance(pattern, str) else list(pattern)
             table = table[choose(list(self._summary.read_patterns(names)), list(table.columns), "pattern")]
         table.index = pd.Index(read_states(table.index, f"Values of column {elide(by)!r}"), name=by)
-        axes = grid([2.9] * table.shape[1], 3.7, most=3)
+        axes = grid([2.9 if table.shape[1] > 1 else 4.3] * table.shape[1], 3.7, most=3)
         highest = max(float(table.to_numpy().max()), 0.01)
         artists: list[Artist] = []
         for panel, name in zip(axes, table.columns, strict=True):
