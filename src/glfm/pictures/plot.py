@@ -77,9 +77,7 @@ class Plot:
         """
         names = self._columns(columns)
         if ax is not None and len(names) > 1:
-            raise SchemaError(
-                f"ax is for one column but there are {len(names)}: choose one, or leave out ax."
-            )
+            raise SchemaError(f"ax is for one column, but {len(names)} were chosen: choose one.")
         chosen = self._summary.read_patterns(patterns)
         return column_pictures.draw_patterns(self._summary, self._kinds(names), self._x(names), chosen, ax)
 
