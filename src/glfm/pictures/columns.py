@@ -215,7 +215,7 @@ def draw_pseudo(name: str, kind: Kind, column: Column, transform: object) -> Art
         parts = {
             "values": values,
             "pseudo-observations, no transform": plain.pseudo(values),
-            f"pseudo-observations, {words}": after.pseudo(values),
+            f"pseudo-observations, {label(words)}": after.pseudo(values),
         }
     axes = grid([2.6] * len(parts), 3.1)
     artists: list[Artist] = []
