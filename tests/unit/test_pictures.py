@@ -113,6 +113,12 @@ class TestEvery:
         with pytest.raises(DataError, match=r"cannot be written"):
             artists.save(tmp_path / "nowhere" / "shares.png")
 
+    def test_on_a_part_of_a_figure(self, model, tmp_path):
+        part, _ = Figure(layout="constrained").subfigures(1, 2)
+        artists = model.plot.effects(ax=part.subplots())
+        artists.save(tmp_path / "effects.png")
+        assert artists.figure is part
+
     def test_needs_a_fit(self):
         with pytest.raises(NotFittedError):
             _ = glfm.GLFM().plot
@@ -526,5 +532,7 @@ class TestAnyTable:
             fitted = glfm.GLFM(schema, **QUICK).fit(frame.astype({"empty": float}))
         for draw in EVERY.values():
             render(draw(fitted.plot))
+        effects = fitted.effects()
+        assert (effects.loc[effects["column"] == "one level", "effect"] == 0).all()
         render(fitted.plot.pseudo("empty"))
         render(fitted.plot.pseudo("constant"))

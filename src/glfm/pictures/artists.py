@@ -5,7 +5,8 @@ from __future__ import annotations
 import io
 import math
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap, to_rgb
 from matplotlib.figure import Figure, SubFigure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from glfm.errors import SchemaError
 from glfm.plots import BLUE, INK, ORANGE, save
@@ -64,7 +66,7 @@ class Artists(list[Artist]):
     def save(self, path: str | PathLike[str]) -> None:
         """Write the picture to a file, in the format that its name ends with."""
         with _quiet():
-            save(self.axes[0].get_figure(root=True), Path(path))
+            save(self.figure.figure, Path(path))  # the whole, if it was drawn on a part of a figure
 
     def _repr_png_(self) -> bytes | None:
         if not self._own or not isinstance(self.figure, Figure):  # who gave the axes shows them
@@ -78,9 +80,12 @@ class Artists(list[Artist]):
         return f"<{len(self)} artists in {len(self.axes)} panels; .data has {len(self.data)} rows>"
 
 
-def _quiet() -> warnings.catch_warnings[None]:
+@contextmanager
+def _quiet() -> Iterator[None]:
     """Leave out that a font lacks a character, of which a box in its place says enough."""
-    return warnings.catch_warnings(action="ignore", category=UserWarning)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing from font", UserWarning)
+        yield
 
 
 # ---- where to draw
@@ -89,10 +94,14 @@ def _quiet() -> warnings.catch_warnings[None]:
 def canvas(ax: Axes | None, width: float, height: float) -> Axes:
     """Return the axes that were given, or those of a new figure of so many inches."""
     if ax is None:
-        return Figure(figsize=(width, height), layout="constrained").subplots()
+        return _figure(width, height).subplots()
     if not isinstance(ax, Axes):
         raise SchemaError(f"ax is a matplotlib Axes or None, not a {type(ax).__name__}.")
     return ax
+
+
+def _figure(width: float, height: float) -> Figure:
+    return Figure(figsize=(width, height), layout=ConstrainedLayoutEngine(h_pad=0.07, w_pad=0.05))
 
 
 def grid(
@@ -104,7 +113,7 @@ def grid(
     usual = min(most or _MOST_ACROSS, max(round(math.sqrt(1.3 * len(heights))), min(len(heights), 3)))
     n_across = min(range(max(usual - 1, 2), usual + 1), key=lambda n: (-len(heights) % n, -n))
     rows = [max(heights[i : i + n_across]) for i in range(0, len(heights), n_across)]
-    figure = Figure(figsize=(width * n_across, sum(rows)), layout="constrained")
+    figure = _figure(width * n_across, sum(rows))
     axes = figure.subplots(len(rows), n_across, squeeze=False, height_ratios=rows).ravel().tolist()
     for spare in axes[len(heights) :]:
         spare.remove()

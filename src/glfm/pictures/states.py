@@ -131,15 +131,20 @@ def tile_map(
     if title is not None:
         ax.set_title(label(title, 40), fontsize=9)
     if scale and known:
-        if isinstance(key, ScalarMappable):
-            bar = ax.figure.colorbar(key, ax=ax, shrink=0.6, aspect=25, pad=0.01)
-            bar.outline.set_visible(False)
-            bar.ax.tick_params(labelsize=7, color=INK)
-        else:
-            ax.legend(handles=key, frameon=False, loc="upper center", ncols=4, bbox_to_anchor=(0.5, 0.0))
+        _draw_key(ax, key)
     places = {code: (value, *_PLACE[code]) for code, value in known.items()}
     data = pd.DataFrame.from_dict(places, orient="index", columns=["value", "x", "y"])
     return Artists(tiles, [ax], data.rename_axis("state"), own=own)
+
+
+def _draw_key(ax: Axes, key: ScalarMappable | list[Patch]) -> None:
+    """Draw a colour scale, or a legend."""
+    if isinstance(key, ScalarMappable):
+        bar = ax.figure.colorbar(key, ax=ax, shrink=0.6, aspect=25, pad=0.01)
+        bar.outline.set_visible(False)
+        bar.ax.tick_params(labelsize=7, color=INK)
+    else:
+        ax.legend(handles=key, frameon=False, loc="upper center", ncols=4, bbox_to_anchor=(0.5, 0.0))
 
 
 def _shade(
