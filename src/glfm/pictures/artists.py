@@ -84,7 +84,7 @@ class Artists(list[Artist]):
 def _quiet() -> Iterator[None]:
     """Leave out that a font lacks a character, of which a box in its place says enough."""
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Glyph .* missing from font", UserWarning)
+        warnings.filterwarnings("ignore", "Glyph .* missing from", UserWarning)
         yield
 
 
