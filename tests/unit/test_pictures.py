@@ -16,7 +16,7 @@ from sklearn.exceptions import NotFittedError
 import glfm
 from glfm.errors import DataError, SchemaError
 from glfm.pictures import Artists, tile_map
-from glfm.pictures.artists import elide, label
+from glfm.pictures.artists import elide, label, labels
 from glfm.pictures.panels import scale_of
 from glfm.pictures.states import STATES, read_states
 
@@ -482,6 +482,13 @@ class TestAnyTable:
         assert len(elide("x" * 100)) == 24
         assert elide("two\n lines") == "two lines"
         assert label("$x$") == r"\$x\$"
+
+    def test_different_names_look_different(self):
+        near = ["in bed < 50% of the daytime", "in bed > 50% of the daytime", "normal"]
+        assert len(set(labels(near, 10))) == 3
+        assert labels(["a" * 60, "b"], 10) == ["aaaa…aaaaa", "b"]
+        hopeless = ["a" * 40 + "b" + "a" * 40, "a" * 40 + "c" + "a" * 40]
+        assert all(len(name) <= 48 for name in labels(hopeless))
 
     def test_sixty_columns(self):
         rng = np.random.default_rng(0)

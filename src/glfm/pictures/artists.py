@@ -31,10 +31,12 @@ __all__ = [
     "grid",
     "ink_on",
     "label",
+    "labels",
     "say_nothing_to_see",
 ]
 
 WIDEST = 24  # characters of a name that are shown
+_WIDEST_OF_ALL = 48  # where less would make different names the same
 _MOST_ACROSS = 6  # panels
 
 SEQUENTIAL = LinearSegmentedColormap.from_list("glfm", ["#F7FAFC", "#9CC8E3", BLUE, "#003A5C"])
@@ -141,6 +143,15 @@ def elide(text: object, width: int = WIDEST) -> str:
 def label(text: object, width: int = WIDEST) -> str:
     """Return elided text in which no dollar sign begins a formula."""
     return elide(text, width).replace("$", r"\$")
+
+
+def labels(texts: Iterable[object], width: int = WIDEST) -> list[str]:
+    """Return elided texts, less elided where different ones would look the same."""
+    names = [elide(text, _WIDEST_OF_ALL) for text in texts]
+    distinct = len(set(names))
+    while width < _WIDEST_OF_ALL and len({elide(name, width) for name in names}) < distinct:
+        width += 2
+    return [label(name, width) for name in names]
 
 
 def ink_on(colour: Any) -> str:

@@ -19,7 +19,7 @@ from glfm.kinds.base import Kind
 from glfm.kinds.levelled import LevelledKind
 from glfm.kinds.numeric import NumericKind
 from glfm.mappings import find_transform
-from glfm.pictures.artists import Artists, grid, label, say_nothing_to_see
+from glfm.pictures.artists import Artists, grid, label, labels, say_nothing_to_see
 from glfm.pictures.panels import (
     Scale,
     draw_levels,
@@ -92,11 +92,12 @@ def draw_patterns(
     axes = grid(heights, _WIDTH, ax)
     artists: list[Artist] = []
     tables = {}
+    titles = labels(kinds)
     for d, (panel, (name, kind)) in enumerate(zip(axes, kinds.items(), strict=True)):
         seen = x[~np.isnan(x[:, d]), d]
         table, scale = pattern_table(summary, kind, name, seen, list(patterns.values()))
         artists += _draw(panel, table, scale, kind, alone)
-        panel.set_title(label(name), fontsize=9)
+        panel.set_title(titles[d], fontsize=9)
         tables[name] = table
     _legend(axes, ["observed", *patterns], own=ax is None)
     return Artists(artists, axes, _stack(tables), own=ax is None)
@@ -147,13 +148,14 @@ def draw_imputed(kinds: dict[str, Kind], x: FloatArray, filled: list[FloatArray]
     axes = grid([_panel_height(kind, 1, alone) for kind in kinds.values()], _WIDTH)
     artists: list[Artist] = []
     tables = {}
+    titles = labels(kinds)
     for d, (panel, (name, kind)) in enumerate(zip(axes, kinds.items(), strict=True)):
         holes = np.isnan(x[:, d])
         seen, drawn = x[~holes, d], np.concatenate([copy[holes, d] for copy in filled])
         scale = _scale(kind, seen) if isinstance(kind, NumericKind) else None
         table = _beside(kind, seen, drawn, scale).rename_axis(name)
         artists += _draw(panel, table, scale, kind, alone)
-        panel.set_title(f"{label(name)} ({holes.sum():,} imputed)", fontsize=9)
+        panel.set_title(f"{titles[d]} ({holes.sum():,} imputed)", fontsize=9)
         tables[name] = table
     _legend(axes, ["observed", "imputed"], own=True)
     return Artists(artists, axes, _stack(tables), own=True)

@@ -13,7 +13,16 @@ from numpy.typing import NDArray
 
 from glfm.column import FloatArray
 from glfm.kinds.base import Kind
-from glfm.pictures.artists import DIVERGING, SEQUENTIAL, Artists, canvas, ink_on, label, say_nothing_to_see
+from glfm.pictures.artists import (
+    DIVERGING,
+    SEQUENTIAL,
+    Artists,
+    canvas,
+    ink_on,
+    label,
+    labels,
+    say_nothing_to_see,
+)
 from glfm.plots import BLUE, INK, PALE, feature_matrix, open_frame
 from glfm.summary import OTHER
 
@@ -84,7 +93,8 @@ def draw_effects(table: pd.DataFrame, kinds: dict[str, Kind], ax: Axes | None) -
         ink = ink_on(image.cmap(image.norm(effect[d, k])))
         texts.append(ax.text(k, d, words, ha="center", va="center", fontsize=6.5, color=ink))
     ax.set_xticks(range(len(features)), features, fontsize=8)
-    ax.set_yticks(range(len(columns)), [_tick(name, fixed[name]) for name in columns], fontsize=8)
+    ticks = [_tick(shown, fixed[name]) for shown, name in zip(labels(columns), columns, strict=True)]
+    ax.set_yticks(range(len(columns)), ticks, fontsize=8)
     ax.xaxis.tick_top()
     _bare(ax)
     bar = ax.figure.colorbar(
@@ -105,7 +115,7 @@ def _only_level(rows: pd.DataFrame) -> object:
 
 
 def _tick(column: str, level: object) -> str:
-    return f"{label(column)} = {label(level, 12)}" if level not in ("", None) else label(column)
+    return f"{column} = {label(level, 12)}" if level not in ("", None) else column
 
 
 # ---- patterns
@@ -150,8 +160,7 @@ def draw_shares_by(table: pd.DataFrame, by: str, ax: Axes | None) -> Artists:
     names = [label(name, 30) for name in table.columns]
     ax.set_xticks(range(n_patterns), names, fontsize=7.5, rotation=40, ha="left", rotation_mode="anchor")
     ax.xaxis.tick_top()
-    groups = [label(name) for name in table.index]
-    ax.set_yticks(range(n_groups), groups, fontsize=7.5 if n_groups < 80 else 6)
+    ax.set_yticks(range(n_groups), labels(table.index), fontsize=7.5 if n_groups < 80 else 6)
     ax.set_ylabel(label(by), fontsize=8)
     _gaps(ax, (n_groups, n_patterns))
     _bare(ax)
@@ -161,11 +170,11 @@ def draw_shares_by(table: pd.DataFrame, by: str, ax: Axes | None) -> Artists:
 # ---- rows
 
 
-def draw_features(Z: NDArray[np.bool_], names: Sequence[str], labels: Any, ax: Axes | None) -> Artists:
+def draw_features(Z: NDArray[np.bool_], names: Sequence[str], rows: Any, ax: Axes | None) -> Artists:
     """Draw which row has which feature, the rows sorted so that equal patterns stand together."""
     own, ax = ax is None, canvas(ax, max(2.6, 1.0 + 0.5 * len(names)), 4.6)
     order = np.lexsort(~Z.T[::-1]) if names else np.arange(len(Z))
-    data = pd.DataFrame(Z[order], index=pd.Index(labels)[order], columns=list(names))
+    data = pd.DataFrame(Z[order], index=pd.Index(rows)[order], columns=list(names))
     if not names:
         return Artists(say_nothing_to_see(ax, "No feature to show."), [ax], data, own=own)
     shares = [f"{name} ({share:.0%})" for name, share in zip(names, Z.mean(axis=0), strict=True)]
@@ -180,7 +189,7 @@ def _some(rows: NDArray[Any]) -> NDArray[Any]:
     return rows[np.linspace(0, len(rows) - 1, min(len(rows), 4 * _MOST_ROWS)).astype(np.intp)]
 
 
-def draw_missing(holes: NDArray[np.bool_], names: Sequence[str], labels: Any, ax: Axes | None) -> Artists:
+def draw_missing(holes: NDArray[np.bool_], names: Sequence[str], rows: Any, ax: Axes | None) -> Artists:
     """Draw where the holes are, many rows as shares of a few hundred groups of neighbours."""
     n_rows, n_columns = holes.shape
     own, ax = ax is None, canvas(ax, min(max(3.2, 1.2 + 0.3 * n_columns), 20.0), 4.8)
@@ -189,11 +198,11 @@ def draw_missing(holes: NDArray[np.bool_], names: Sequence[str], labels: Any, ax
     if n_rows > _MOST_ROWS:
         starts = np.linspace(0, n_rows, _MOST_ROWS // 2, endpoint=False).astype(np.intp)
         share = np.add.reduceat(share, starts, axis=0) / np.diff(np.append(starts, n_rows))[:, None]
-    data = pd.DataFrame(share, index=pd.Index(labels)[starts], columns=list(names))
+    data = pd.DataFrame(share, index=pd.Index(rows)[starts], columns=list(names))
     image = ax.imshow(share, cmap=SEQUENTIAL, vmin=0.0, vmax=1.0, aspect="auto", interpolation="nearest")
     image.set_extent((-0.5, n_columns - 0.5, n_rows, 0.0))
     words = [
-        f"{label(name)} ({_percent(part)})" for name, part in zip(names, holes.mean(axis=0), strict=True)
+        f"{name} ({_percent(part)})" for name, part in zip(labels(names), holes.mean(axis=0), strict=True)
     ]
     size = 8 if n_columns <= 40 else 6
     ax.set_xticks(range(n_columns), words, rotation=90, fontsize=size)

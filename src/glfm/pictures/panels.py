@@ -16,7 +16,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormat
 from matplotlib.transforms import blended_transform_factory
 
 from glfm.column import FloatArray
-from glfm.pictures.artists import label
+from glfm.pictures.artists import labels
 from glfm.plots import GREY, INK, SHADES, open_frame
 from glfm.summary import histogram_edges
 
@@ -117,7 +117,7 @@ def draw_levels(ax: Axes, table: pd.DataFrame, *, is_ordered: bool, alone: bool)
 
     Among other panels, the rarer of many levels of a category are drawn as one.
     """
-    names = [label(level, 24 if alone else _WIDEST_LEVEL) for level in table.index]
+    names = labels(table.index, 24 if alone else _WIDEST_LEVEL)
     heights = table.to_numpy(dtype=np.float64)
     if not alone and not is_ordered and len(table) > MOST_LEVELS:
         order = np.argsort(-heights.max(axis=1), kind="stable")

@@ -295,7 +295,7 @@ class Plot:
             names = [pattern] if isinstance(pattern, str) else list(pattern)
             table = table[choose(list(self._summary.read_patterns(names)), list(table.columns), "pattern")]
         table.index = pd.Index(read_states(table.index, f"Values of column {elide(by)!r}"), name=by)
-        axes = grid([2.9 if table.shape[1] > 1 else 4.3] * table.shape[1], 3.7, most=3)
+        axes = grid([3.0 if table.shape[1] > 1 else 4.3] * table.shape[1], 3.7, most=3)
         highest = max(float(table.to_numpy().max()), 0.01)
         artists: list[Artist] = []
         for panel, name in zip(axes, table.columns, strict=True):
