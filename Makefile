@@ -8,7 +8,7 @@ export OMP_NUM_THREADS = 1
 export OPENBLAS_NUM_THREADS = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lint format types unit test test-slow demo bench bench-heldout bench-imputation paper-missing docs clean
+.PHONY: help setup lint format types unit test test-slow demo bench bench-heldout bench-imputation paper-missing docs pictures clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -68,6 +68,9 @@ paper-missing: $(FRESH) ## the paper's missing-data experiment (days; QUICK=1: m
 
 docs: $(STAMP) ## write the benchmark tables and figures into docs/
 	$(BIN)/python docs/make_tables.py
+
+pictures: $(FRESH) ## draw the pictures of docs/pictures.md (minutes; needs GLFM_DATA)
+	$(BIN)/python docs/make_pictures.py
 
 clean: ## remove the environment and every cache
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache build dist

@@ -167,7 +167,8 @@ class _Measures:
 
     def _measure(self, location: FloatArray, variance: float, theta: FloatArray) -> FloatArray:
         """Return features x measures."""
-        flat = np.ascontiguousarray(location.reshape(-1, location.shape[2]))
+        # A column of a single level has no weights, so that no size can be left open.
+        flat = np.ascontiguousarray(location.reshape(np.prod(location.shape[:2]), location.shape[2]))
         if flat.shape[1] == 1 and len(flat) > _POINTS:  # a smooth curve: read it off between points
             at = np.linspace(flat.min(), flat.max(), _POINTS)
             curves = self._values(at[:, None], variance, theta)
@@ -190,8 +191,9 @@ def _measures(kind: Kind, seen: FloatArray) -> _Measures:
         return _Measures(kind, [None], np.empty(0))
     share = np.bincount(seen.astype(np.intp), minlength=kind.n_levels) / max(seen.size, 1)
     share = (share * seen.size + 0.5) / (seen.size + 0.5 * kind.n_levels)  # a level never seen has a unit too
+    unit = np.sqrt(share * (1.0 - share)) if kind.n_levels > 1 else np.ones(1)
     levels: list[object] = list(kind.levels or [None])
-    return _Measures(kind, [None, *levels] if kind.is_ordered else levels, np.sqrt(share * (1.0 - share)))
+    return _Measures(kind, [None, *levels] if kind.is_ordered else levels, unit)
 
 
 # ---- in words

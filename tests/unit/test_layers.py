@@ -26,6 +26,7 @@ LAYERS = [
     ["rows", "effects"],
     ["predictive"],
     ["summary", "pooling", "calibration"],
+    ["pictures"],
     ["model"],
     ["baselines", "datasets", "files", "imputer", "testing"],
     ["demo"],
@@ -33,7 +34,7 @@ LAYERS = [
     ["__init__", "__main__"],
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
-PACKAGES = {"baselines", "kernels", "kinds", "testing"}
+PACKAGES = {"baselines", "kernels", "kinds", "pictures", "testing"}
 
 
 def imports(path: Path) -> set[str]:
