@@ -68,11 +68,17 @@ def fill_glfm(holes: Holes) -> Guess:
     settings = QUICK if holes.quick else {}
     model = glfm.GLFM(holes.kinds, random_state=holes.seed, n_jobs=1, progress=False, **settings)
     model.fit(holes.frame)
-    mean, median = (encode(model.impute(how=how), holes.kinds) for how in ("mean", "median"))
+    predictive = model.predictive()
+    mean = encode(predictive.impute("mean"), holes.kinds)
+    median = mean.copy()
+    for d, (name, kind) in enumerate(holes.kinds.items()):
+        rows = np.flatnonzero(holes.hidden[:, d])
+        if kind.is_ordered and rows.size:  # elsewhere both are the most probable level
+            median[rows, d] = predictive.cells(name, rows).quantile(0.5)
 
     def judge() -> tuple[np.ndarray, np.ndarray]:
         score, mass = np.full((2, *holes.x.shape), np.nan)
-        rng, predictive = np.random.default_rng(holes.seed), model.predictive()
+        rng = np.random.default_rng(holes.seed)
         for d, name in enumerate(holes.kinds):
             rows = np.flatnonzero(holes.hidden[:, d])
             if rows.size:

@@ -263,6 +263,14 @@ def test_truncated_normal_without_room_is_its_end() -> None:
     np.testing.assert_array_equal(x, 2.0)
 
 
+def test_quick_pair() -> None:
+    x = np.linspace(-12.0, 9.9, 4001)
+    below, density = np.array([gaussian.quick_pair(value) for value in x]).T
+    np.testing.assert_allclose(below, stats.norm.cdf(x), rtol=1e-10)
+    np.testing.assert_allclose(density, stats.norm.pdf(x), rtol=1e-9)
+    assert gaussian.quick_pair(10.5) == (1.0, 0.0)
+
+
 def test_quick_cdf() -> None:
     x = np.concatenate([np.linspace(-9.0, 9.0, 20_001), [-np.inf, np.inf, -8.0, 8.0, 0.5 / 128, -0.5 / 128]])
     got = np.array([gaussian.quick_cdf(value) for value in x])

@@ -14,6 +14,7 @@ __all__ = [
     "interval_log_masses",
     "log_cdf",
     "quick_cdf",
+    "quick_pair",
     "truncated_normal",
 ]
 
@@ -46,6 +47,25 @@ def quick_cdf(x: float) -> float:
     d = x - t
     tail = (t * t - 1.0) / 6.0 - d * t * (t * t - 3.0) / 24.0
     return _CDF_AT[i] + _PDF_AT[i] * d * (1.0 - d * (0.5 * t - d * tail))
+
+
+@kernel
+def quick_pair(x: float) -> tuple[float, float]:
+    """Return the standard normal distribution function and density.
+
+    Quick and to relative errors of about 1e-9 between -4 and 8, exact below, 1 and at last 0 above.
+    """
+    if x >= _REACH:
+        return 1.0, math.exp(-0.5 * x * x - _LOG_ROOT_2PI) if x < _REACH + 2 else 0.0
+    if x <= -4.0:
+        return cdf(x), math.exp(-0.5 * x * x - _LOG_ROOT_2PI)
+    i = int(x * _NODES + (_REACH * _NODES + 0.5))
+    t = _PLACES[i]
+    d = x - t
+    c, e = t * t - 1.0, t * (t * t - 3.0)
+    below = _CDF_AT[i] + _PDF_AT[i] * d * (1.0 - d * (0.5 * t - d * (c / 6.0 - d * e / 24.0)))
+    slope = 1.0 - d * (t - d * (0.5 * c - d * (e / 6.0 - d * (c * c - 4.0 * t * t + 2.0) / 24.0)))
+    return below, _PDF_AT[i] * slope
 
 
 @kernel

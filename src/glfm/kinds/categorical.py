@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from glfm.column import Column, FloatArray
-from glfm.kernels.gaussian import cdf, fill_truncated, log_cdf, quick_cdf
+from glfm.kernels.gaussian import cdf, fill_truncated, log_cdf, quick_cdf, quick_pair
 from glfm.kernels.jit import Codes, kernel
 from glfm.kernels.metropolis import LARGE, SMALL, TRUSTED, adapt_step
 from glfm.kernels.random import fill_normals, normal, uniform
@@ -229,15 +229,15 @@ def _level_probabilities(location: FloatArray) -> FloatArray:
     """Integrate over the height of the winner with the trapezoid rule, which converges geometrically here.
 
     All levels share the grid: p(r) is the integral of phi(t - m_r) times the product over j != r of
-    Phi(t - m_j), which a product from the left and one from the right give without a division.
+    Phi(t - m_j), which a product from the left and one from the right give without a division. What is far
+    less probable than 1e-13 may come out as 0.
     """
     n_rows, free = location.shape
     levels = free + 1
     step = _step(levels)
     out = np.zeros((n_rows, levels))
     m = np.zeros(levels)
-    below = np.empty(levels)
-    left = np.empty(levels)
+    below, at, left = np.empty(levels), np.empty(levels), np.empty(levels)
     for n in range(n_rows):
         m[:free] = location[n]
         if levels == 2:
@@ -249,16 +249,15 @@ def _level_probabilities(location: FloatArray) -> FloatArray:
         while t < top + _ABOVE:
             product = 1.0
             for r in range(levels):
-                below[r] = _below(t - m[r])
+                below[r], at[r] = quick_pair(t - m[r])
                 left[r] = product
                 product *= below[r]
                 if product < _NOTHING:  # whoever wins, somebody is almost surely higher
                     break
             if product >= _NOTHING:
-                product = step / _ROOT_2PI
+                product = step
                 for r in range(levels - 1, -1, -1):
-                    z = t - m[r]
-                    out[n, r] += left[r] * product * math.exp(-0.5 * z * z)
+                    out[n, r] += left[r] * product * at[r]
                     product *= below[r]
             t += step
     return out
