@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from sklearn.base import clone
 
 from glfm.cells import LevelCells, NumberCells, cells_of
 from glfm.column import Column, FloatArray
@@ -17,12 +18,13 @@ from glfm.kinds.base import Kind
 from glfm.kinds.levelled import LevelledKind
 from glfm.kinds.numeric import NumericKind
 from glfm.predictive import Predictive
-from glfm.table import Frame
+from glfm.schema import Schema
+from glfm.table import Frame, encode
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Calibration", "HiddenCells", "choose_hidden", "judge"]
+__all__ = ["Calibration", "HiddenCells", "certify", "choose_hidden", "judge"]
 
 MASSES = (0.5, 0.8, 0.9, 0.95)
 _CHANCE = 2.6  # standard errors that chance alone hardly passes, in any of four masses
@@ -106,6 +108,35 @@ class HiddenCells(Frame):
 
     def _assemble(self, columns: Mapping[str, Any], names: list[str]) -> Any:
         return self._frame._assemble(columns, names)
+
+
+def certify(
+    model: Any,
+    frame: Frame,
+    schema: Schema,
+    pinned: NDArray[np.bool_] | None,
+    fraction: float,
+    seed: np.random.SeedSequence,
+) -> Calibration:
+    """Hide cells of a table, fit a clone of the model to the rest, and judge what it says of them."""
+    x = encode(frame, schema.kinds).x
+    rng = np.random.default_rng(seed.spawn(1)[0])
+    hidden = choose_hidden(x, schema.kinds, fraction, rng)
+    columns = {name: hidden[:, d] for d, name in enumerate(schema.kinds)}
+    settings = {"schema": _unlearnt(schema, model.schema), "random_state": int(rng.integers(2**32))}
+    rest = clone(model).set_params(**settings).fit(HiddenCells(frame, columns), inactive=pinned)
+    return judge(rest.predictive(), rest.schema_.kinds, x, hidden, rng)
+
+
+def _unlearnt(schema: Schema, given: Mapping[str, Any] | Schema | None) -> Schema:
+    """Return the schema as it was given or inferred, with its levels but nothing else that was learnt."""
+    given = given if isinstance(given, Schema) else Schema(given or {})
+    kinds: dict[str, Any] = {}
+    for name, kind in schema.items():
+        bare = given[name] if name in given else None if kind is None else type(kind)()
+        levels = getattr(kind, "levels", None)
+        kinds[name] = bare if bare is None or levels is None else replace(bare, levels=levels)  # type: ignore[call-arg]
+    return Schema(kinds, schema.reasons)
 
 
 def choose_hidden(

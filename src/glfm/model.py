@@ -5,16 +5,15 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from glfm.calibration import Calibration, HiddenCells, choose_hidden, judge
+from glfm.calibration import Calibration, certify
 from glfm.chain import Chain
 from glfm.diagnostics import Diagnostics, diagnose
 from glfm.draws import Draws
@@ -310,27 +309,8 @@ class GLFM(BaseEstimator):  # type: ignore[misc]
         else:
             frame = Frame.read(X)
             schema, pinned = Schema.infer(frame, self.schema), None
-        x = encode(frame, schema.kinds).x
-        seed = seed_sequence(self.random_state if random_state is None else random_state)
-        rng = np.random.default_rng(seed.spawn(1)[0])
-        hidden = choose_hidden(x, schema.kinds, fraction, rng)
-        columns = {name: hidden[:, d] for d, name in enumerate(schema.kinds)}
-        rest = (
-            clone(self)
-            .set_params(schema=self._unlearnt(schema), random_state=int(rng.integers(2**32)))
-            .fit(HiddenCells(frame, columns), inactive=pinned)
-        )
-        return judge(rest.predictive(), rest.schema_.kinds, x, hidden, rng)
-
-    def _unlearnt(self, schema: Schema) -> Schema:
-        """Return the schema as it was given or inferred, with its levels but nothing else that was learnt."""
-        given = self.schema if isinstance(self.schema, Schema) else Schema(self.schema or {})
-        kinds: dict[str, Any] = {}
-        for name, kind in schema.items():
-            bare = given[name] if name in given else None if kind is None else type(kind)()
-            levels = getattr(kind, "levels", None)
-            kinds[name] = bare if bare is None or levels is None else replace(bare, levels=levels)  # type: ignore[call-arg]
-        return Schema(kinds, schema.reasons)
+        seed = self.random_state if random_state is None else random_state
+        return certify(self, frame, schema, pinned, fraction, seed_sequence(seed))
 
     # ---- exploration
 

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from sklearn.exceptions import NotFittedError
 
 import glfm
-from glfm.calibration import HiddenCells, _enclosing_mass, _verdict, choose_hidden
+from glfm.calibration import HiddenCells, _enclosing_mass, _unlearnt, _verdict, choose_hidden
 from glfm.cells import cells_of
 from glfm.datasets import make_clinic
 from glfm.errors import DataError
@@ -166,7 +166,7 @@ class TestResult:
         rng = np.random.default_rng(0)
         frame = pd.DataFrame({"a": rng.normal(size=30), "b": rng.normal(size=30)})
         model = glfm.GLFM({"a": glfm.Real(noise_variance=0.5)}, **{**QUICK, "n_warmup": 5})
-        kinds = model._unlearnt(glfm.Schema.infer(frame, model.schema))
+        kinds = _unlearnt(glfm.Schema.infer(frame, model.schema), model.schema)
         assert kinds["a"] == glfm.Real(noise_variance=0.5)
         assert kinds["b"] == glfm.Real()
 
