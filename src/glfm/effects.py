@@ -24,6 +24,7 @@ __all__ = [
     "feature_effects",
     "implications",
     "noticeable",
+    "telling",
 ]
 
 #: An effect on a number or an ordinal that a person would notice, in standard deviations of the column.
@@ -209,28 +210,43 @@ def noticeable(effects: pd.DataFrame) -> pd.Series[bool]:
     return pd.Series(large & sure, index=effects.index)
 
 
-def implications(effects: pd.DataFrame, most: int | None = None) -> list[str]:
-    """Return what one feature does in words, the largest noticeable effects first, one per column.
+def telling(effects: pd.DataFrame) -> pd.DataFrame:
+    """Return the effects of one feature that say what it does, the largest first: at most one per column.
 
-    Of a column with levels, the level whose probability changes most is named; of two levels, the second.
+    Of a column with levels it is the level whose probability changes most, of two levels the second; of an
+    ordinal that moves as a whole while no level changes much, the column as a whole.
     """
     noticed = noticeable(effects)
-    said: list[tuple[float, str]] = []
-    for column, rows in effects.groupby("column", sort=False):
+    chosen = []
+    for _, rows in effects.groupby("column", sort=False):
         if not noticed[rows.index].any():
             continue
         levels = rows[rows["level"].notna()]
         large = levels[noticed[levels.index]]
-        if large.empty:  # a number, or an ordinal that moves as a whole while no level changes much
-            row, words = rows.iloc[0], str(column) if levels.empty else f"the mean position of {column}"
+        if large.empty:
+            chosen.append(rows.index[0])
+        elif len(levels) == 2:
+            chosen.append(levels.index[1])
         else:
             change = (large["with"] - large["without"]).abs()
-            row = levels.iloc[1] if len(levels) == 2 else large.iloc[int(change.argmax())]
-            words = f"P({column} = {row['level']})"
+            chosen.append(large.index[int(change.argmax())])
+    found = effects.loc[chosen]
+    return found.iloc[np.argsort(-found["effect"].abs().to_numpy(dtype=np.float64), kind="stable")]
+
+
+def implications(effects: pd.DataFrame, most: int | None = None) -> list[str]:
+    """Return what one feature does in words, the largest noticeable effects first, one per column."""
+    levelled = set(effects["column"][effects["level"].notna()])
+    said = []
+    for _, row in telling(effects).iterrows():
+        column, level = row["column"], row["level"]
+        if level is not None:
+            words = f"P({column} = {level})"
+        else:
+            words = f"the mean position of {column}" if column in levelled else str(column)
         verb = "raises" if row["with"] >= row["without"] else "lowers"
-        ends = f"from {_short(row['without'])} to {_short(row['with'])}"
-        said.append((-abs(float(row["effect"])), f"{verb} {words} {ends}"))
-    return [words for _, words in sorted(said, key=lambda pair: pair[0])][:most]
+        said.append(f"{verb} {words} from {_short(row['without'])} to {_short(row['with'])}")
+    return said[:most]
 
 
 def _short(value: float) -> str:

@@ -6,6 +6,8 @@ import time
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from os import PathLike
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -423,6 +425,17 @@ class GLFM(BaseEstimator):  # type: ignore[misc]
             zeros of a positive column are a value of their own, the row at 0 is a probability.
         """
         return self._summary.density(column, patterns, grid)
+
+    def report(self, path: str | PathLike[str], *, title: str | None = None) -> Path:
+        """Write one self-contained, offline HTML page that says what was found; return its path.
+
+        The same fit gives the same bytes. `title` is what the page is called.
+        """
+        from glfm.report import Fit, write
+
+        check_is_fitted(self, "draws_")
+        known = self._frame, self.schema_, self._problem, self.draws_, self._summary, self.diagnostics()
+        return write(Fit(*known, settings=self.get_params(deep=False)), path, title)
 
     def _rows(self, X: Any, unseen: Unseen) -> tuple[Frame, Rows]:
         """Return the rows of the fit, or those of a table never seen."""
