@@ -24,7 +24,7 @@ _MOST_DRAWS, _FEWEST_DRAWS = 100, 20
 _MOST_WORK = 4_000_000  # cells x draws
 _ROWS_AT_ONCE = 4096
 _MASS = 0.9
-_LOG_USUAL = np.log(0.05)  # what happens to one cell in twenty is no surprise
+_LOG_USUAL = np.log(0.1)  # what happens to one cell in ten is no surprise
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,7 @@ class Surprise:
     n_rows: int
     all_rows: bool
     n_draws: int
+    from_zero: bool  # whether row labels are positions
 
 
 def surprising_cells(fit: Fit) -> Surprise:
@@ -75,7 +76,8 @@ def surprising_cells(fit: Fit) -> Surprise:
             found += [(float(score[i]), d, int(some[i])) for i in least if score[i] < _LOG_USUAL]
     found.sort()
     shown = [_cell(fit, draws, *one) for one in found[:_MOST_SHOWN]]
-    return Surprise(shown, n_cells, rows.size, rows.size == n_rows, len(draws))
+    from_zero = np.array_equal(fit.frame.labels, np.arange(n_rows))
+    return Surprise(shown, n_cells, rows.size, rows.size == n_rows, len(draws), from_zero)
 
 
 def _cells(fit: Fit, draws: list[Draw], d: int, rows: NDArray[np.intp]) -> LevelCells | NumberCells:

@@ -104,6 +104,14 @@
     return svg;
   }
 
+  function place(column, r) {
+    return column.at ? column.at[r] : column.first + r * column.step;
+  }
+
+  function value(column, at) {
+    return column.log ? Math.pow(10, at) : at;
+  }
+
   function largest(lists) {
     let top = 0;
     for (const list of lists) for (const value of list) if (value > top) top = value;
@@ -115,7 +123,7 @@
     const block = gap + list.length * thick;
     const svg = canvas(width, 12 + column.levels.length * block, column.name);
     const top = largest(list.map(function (i) { return column.series[i]; }));
-    const room = Math.max(width - 70, 40), most = Math.max(Math.floor(width / 8), 8);
+    const room = Math.max(width - 92, 40), most = Math.max(Math.floor(width / 8), 8);
     column.levels.forEach(function (level, r) {
       const y = 8 + r * block;
       const text = drawn(svg, "text", [["x", 0], ["y", y + 12]], clipped(level, most));
@@ -140,21 +148,31 @@
     return list;
   }
 
-  function axis(svg, low, high, scale, width) {
-    const y = HEIGHT - BOTTOM;
+  function logTicks(low, high, most) {
+    const list = [];
+    const stride = Math.max(1, Math.ceil((high - low) / Math.max(most, 1)));
+    for (let t = Math.ceil(low / stride) * stride; t <= high; t += stride) {
+      list.push(t);
+      if (stride === 1 && 3 * (high - low) <= most) list.push(t + Math.log10(2), t + Math.log10(5));
+    }
+    return list.filter(function (t) { return t <= high; });
+  }
+
+  function axis(svg, column, low, high, scale, width) {
+    const y = HEIGHT - BOTTOM, most = Math.floor(width / 80);
     drawn(svg, "path", [["d", "M" + LEFT + " " + y + "H" + (width - LEFT)], ["class", "axis"], ["fill", "none"]]);
-    for (const t of ticks(low, high, Math.floor(width / 90))) {
+    for (const t of column.log ? logTicks(low, high, most) : ticks(low, high, most)) {
       const x = scale(t), anchor = x < 25 ? "start" : x > width - 25 ? "end" : "middle";
       drawn(svg, "path", [["d", "M" + x + " " + y + "v5"], ["class", "axis"]]);
-      drawn(svg, "text", [["x", x], ["y", y + 20], ["text-anchor", anchor], ["class", "soft"]], number(t));
+      drawn(svg, "text", [["x", x], ["y", y + 20], ["text-anchor", anchor], ["class", "soft"]], number(value(column, t)));
     }
   }
 
   function drawNumbers(column, width) {
     const list = active(), svg = canvas(width, HEIGHT, column.name);
     const half = column.type === "counts" ? 0.5 : 0;
-    const low = column.first - half;
-    const high = column.first + column.step * Math.max(column.n - 1, half ? 0 : 1) + half;
+    const low = place(column, 0) - half, last = place(column, column.n - 1) + half;
+    const high = last > low ? last : low + 1;
     const scale = function (x) { return LEFT + (width - 2 * LEFT) * (x - low) / (high - low); };
     const floor = HEIGHT - BOTTOM, isCount = column.type === "counts";
     const heights = list.map(function (i) { return i === 0 && !isCount ? column.bins : column.series[i]; });
@@ -170,7 +188,7 @@
     if (shown[0] && isCount) {
       const wide = Math.max(0.8 * (scale(low + 1) - scale(low)), 1);
       column.series[0].forEach(function (h, r) {
-        const x = scale(column.first + r) - wide / 2;
+        const x = scale(place(column, r)) - wide / 2;
         drawn(svg, "rect", [["x", x], ["y", lift(h)], ["width", wide], ["height", floor - lift(h)], ["class", "observed"]]);
       });
     }
@@ -179,17 +197,17 @@
       if (i === 0) return;
       const heights = column.series[i];
       const line = heights.map(function (h, r) {
-        return (r ? "L" : "M") + scale(column.first + r * column.step).toFixed(1) + " " + lift(h).toFixed(1);
+        return (r ? "L" : "M") + scale(place(column, r)).toFixed(1) + " " + lift(h).toFixed(1);
       });
       drawn(svg, "path", [["d", line.join("") || "M0 0"], ["class", "line " + series(i) + " d" + ((i - 1) % 4)]]);
-      if (isCount && !many) heights.forEach(function (h, r) { marker(svg, i, scale(column.first + r), lift(h)); });
+      if (isCount && !many) heights.forEach(function (h, r) { marker(svg, i, scale(place(column, r)), lift(h)); });
       else if (heights.length) {
         const peak = heights.indexOf(Math.max.apply(null, heights));
-        marker(svg, i, scale(column.first + peak * column.step), lift(heights[peak]));
+        marker(svg, i, scale(place(column, peak)), lift(heights[peak]));
       }
     });
-    axis(svg, low, high, scale, width);
-    const name = clipped(column.name, Math.max(Math.floor(width / 9), 8));
+    axis(svg, column, low, high, scale, width);
+    const name = clipped(column.name, Math.max(Math.floor(width / 9) - 20, 8)) + (column.log ? " (logarithmic axis)" : "");
     drawn(svg, "text", [["x", width / 2], ["y", HEIGHT - 4], ["text-anchor", "middle"]], name);
     return svg;
   }
@@ -202,15 +220,15 @@
     const parts = list.map(function (i) {
       if (column.type !== "levels") {
         const zero = column.zeros ? ", exactly zero in " + percent(column.zeros[i]) : "";
-        return label(i) + " " + number(column.medians[i]) + zero;
+        return label(i) + ": " + number(column.medians[i]) + zero;
       }
       const shares = column.series[i];
       const best = shares.indexOf(Math.max.apply(null, shares));
-      return label(i) + " " + clipped(column.levels[best], 40) + " (" + percent(shares[best]) + ")";
+      return label(i) + ": " + clipped(column.levels[best], 40) + " (" + percent(shares[best]) + ")";
     });
-    const start = column.type === "levels" ? "most probable level of " : "median of ";
-    let text = clipped(column.name, 80) + " (" + column.kind + "). The " + start + "this column: " + parts.join("; ") + ".";
-    if (column.zeros) text += " The curves show the values above zero.";
+    const start = column.type === "levels" ? "most probable level " : "median ";
+    let text = clipped(column.name, 80) + " (" + column.kind + "), " + start + "\u2013 " + parts.join("; ") + ".";
+    if (column.zeros) text += " The picture shows the values above zero.";
     return text;
   }
 
@@ -236,14 +254,15 @@
       if (column.zeros) row("exactly zero", list.map(function (i) { return percent(column.zeros[i]); }));
       const stride = Math.max(1, Math.floor(column.n / 25));
       for (let r = 0; r < column.n; r += stride) {
-        const at = column.first + r * column.step;
-        row(number(at), list.map(function (i) {
+        const at = place(column, r);
+        row(number(value(column, at)), list.map(function (i) {
           if (column.type === "counts") return percent(column.series[i][r]);
           return number(i === 0 ? binned(column, at) : column.series[i][r]);
         }));
       }
     }
-    const what = column.type === "curve" ? "Heights of the curves (densities)" : "Share of rows";
+    const per = column.log ? "Densities, per factor of ten" : "Densities";
+    const what = column.type === "curve" ? per : "Shares of rows";
     numbers.append(element("caption", what), top, body);
   }
 
@@ -276,6 +295,7 @@
     pick.append(box, sample(i), words);
     picks.appendChild(pick);
   });
+  select.selectedIndex = data.start;
   view.hidden = false;
   select.addEventListener("change", draw);
   window.addEventListener("resize", draw);

@@ -5,18 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from glfm.column import FloatArray
 from glfm.kinds.levelled import LevelledKind
 from glfm.kinds.numeric import NumericKind
 from glfm.report.features import FeatureFacts, PatternFacts
 from glfm.report.fit import Fit
-from glfm.summary import EMPIRICAL, NONE, histogram_edges
+from glfm.summary import NONE, histogram_edges
 
 __all__ = ["view_data"]
 
 _TOP = 8
 _MOST = 14
+_POINTS = 200
+_EDGE = 0.04  # of an even axis: a median below it calls for a logarithmic one
 _DIGITS = 4
 _NOTHING = 1e-4  # of the largest height: what no eye can see
 
@@ -29,7 +32,9 @@ def view_data(fit: Fit, features: list[FeatureFacts], patterns: list[PatternFact
     for name, words in [(NONE, "no clear feature"), *((one.name, one.meaning) for one in clear)]:
         if len(chosen) < _MOST:
             chosen.setdefault(name, words)
+    telling = [fit.problem.names.index(one.effects[0].column) for one in clear if one.effects]
     return {
+        "start": telling[0] if telling else 0,
         "patterns": [
             {"name": name, "share": _short(float(shares.get(name, 0.0))), "meaning": words}
             for name, words in chosen.items()
@@ -41,35 +46,71 @@ def view_data(fit: Fit, features: list[FeatureFacts], patterns: list[PatternFact
 def _column(fit: Fit, name: str, patterns: list[str]) -> dict[str, Any]:
     kind = fit.problem.kinds[name]
     table = fit.summary.density(name, patterns)
-    heights = [table[series].to_numpy(dtype=np.float64) for series in table.columns]
     column: dict[str, Any] = {"name": name, "kind": kind.name}
+    if isinstance(kind, LevelledKind):
+        heights = [_thin(table[series].to_numpy(dtype=np.float64)) for series in table.columns]
+        return column | {"type": "levels", "levels": [str(level) for level in table.index], "series": heights}
+    assert isinstance(kind, NumericKind)
     x = fit.problem.x[:, fit.problem.names.index(name)]
     seen = x[~np.isnan(x)]
-    if isinstance(kind, LevelledKind):
-        levels = [str(level) for level in table.index]
-        return column | {"type": "levels", "levels": levels, "series": [_thin(h) for h in heights]}
-    assert isinstance(kind, NumericKind)
-    at = table.index.to_numpy(dtype=np.float64)
-    medians = [float(np.median(seen)) if seen.size else np.nan]
-    for features in fit.summary.read_patterns(patterns).values():
-        medians.append(float(fit.summary.cells(name, features).quantile(0.5)[0]))
-    column["medians"] = [_short(value) for value in medians]
+    cells = [fit.summary.cells(name, features) for features in fit.summary.read_patterns(patterns).values()]
+    medians = [np.median(seen) if seen.size else np.nan, *(cell.quantile(0.5)[0] for cell in cells)]
+    column["medians"] = [_short(float(value)) for value in medians]
+    ends = [float(cell.quantile(q)[0]) for cell in cells for q in (0.05, 0.95)]
+    spread = _wide_range(kind, table.index.to_numpy(dtype=np.float64), seen, ends)
+    if spread is not None:
+        grid = np.append(0.0, spread) if _has_zeros(kind, spread) else spread
+        table = fit.summary.density(name, patterns, grid)
     column["zeros"] = None
-    if kind.atom is not None:  # the first row is a probability, the others are densities
-        column["zeros"] = [_short(float(h[0])) for h in heights]
-        at, heights = at[1:], [h[1:] for h in heights]
-        seen = seen[seen != 0.0]
-    column |= {"first": float(at[0]) if at.size else 0.0, "step": _step(at), "n": int(at.size)}
-    if kind.name == "count" and column["step"] == 1.0:
-        return column | {"type": "counts", "series": [_thin(h) for h in heights]}
-    edges, density = _histogram(seen, at)
-    total = 1.0 if column["zeros"] is None else 1.0 - float(table[EMPIRICAL].iloc[0])
-    column |= {"edges": [_short(e, 6) for e in edges], "bins": _thin(density * total)}
-    return column | {"type": "curve", "series": [[], *(_thin(h) for h in heights[1:])]}
+    if kind.atom is not None or (spread is not None and table.index[0] == 0.0):
+        # The first row is the probability of zero; the picture is of the other values.
+        column["zeros"] = [_short(float(h)) for h in table.iloc[0]]
+        if kind.name == "count" and seen.size:
+            column["zeros"][0] = _short(float((seen == 0.0).mean()))
+        table = table.iloc[1:]
+    return column | _picture(kind, table, seen, log=spread is not None)
 
 
-def _step(at: FloatArray) -> float:
-    return float((at[-1] - at[0]) / (at.size - 1)) if at.size > 1 else 1.0
+def _wide_range(kind: NumericKind, at: FloatArray, seen: FloatArray, ends: list[float]) -> FloatArray | None:
+    """Return values for a logarithmic axis if most of the column would stand at the edge of an even one."""
+    positive = seen[seen > 0.0]
+    if positive.size < 2 or (seen < 0.0).any() or kind.lowest < 0.0:
+        return None
+    if np.median(positive) - at[0] > _EDGE * (at[-1] - at[0]):
+        return None
+    bottom = min([float(np.quantile(positive, 0.005)), *(end for end in ends if end > 0.0)])
+    grid = np.geomspace(bottom, at[-1], _POINTS)
+    return np.unique(np.rint(grid)) if kind.name == "count" else grid
+
+
+def _has_zeros(kind: NumericKind, grid: FloatArray) -> bool:
+    return kind.atom is not None or (kind.name == "count" and grid[0] > 0.0)
+
+
+def _picture(kind: NumericKind, table: pd.DataFrame, seen: FloatArray, log: bool) -> dict[str, Any]:
+    """Return stems of counts, else curves over a histogram; on a logarithmic axis, per factor of ten."""
+    at = table.index.to_numpy(dtype=np.float64)
+    heights = [table[series].to_numpy(dtype=np.float64) for series in table.columns]
+    step = float((at[-1] - at[0]) / (at.size - 1)) if at.size > 1 else 1.0
+    if kind.name == "count" and step == 1.0 and not log:
+        drawn = {"type": "counts", "first": float(at[0]), "step": 1, "n": int(at.size), "log": False}
+        return drawn | {"series": [_thin(h) for h in heights]}
+    rest = seen[seen != 0.0] if log or kind.atom is not None else seen
+    if log:
+        heights = [h * at * np.log(10.0) for h in heights]
+        at, rest = np.log10(at), np.log10(rest)
+    edges, density = _histogram(rest, at)
+    drawn = {
+        "type": "curve",
+        "log": log,
+        "edges": [_short(edge, 6) for edge in edges],
+        "bins": _thin(density * (rest.size / max(seen.size, 1))),
+        "series": [[], *(_thin(h) for h in heights[1:])],
+        "n": int(at.size),
+    }
+    if log:
+        return drawn | {"at": [_short(value, 5) for value in at]}
+    return drawn | {"first": float(at[0]) if at.size else 0.0, "step": step}
 
 
 def _histogram(seen: FloatArray, at: FloatArray) -> tuple[FloatArray, FloatArray]:
