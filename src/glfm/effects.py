@@ -168,14 +168,15 @@ class _Measures:
 
     def _measure(self, location: FloatArray, variance: float, theta: FloatArray) -> FloatArray:
         """Return features x measures."""
-        flat = np.ascontiguousarray(location.reshape(-1, location.shape[2]))
+        n_features, n_rows, n_free = location.shape  # one level alone has no free pseudo-column
+        flat = np.ascontiguousarray(location.reshape(n_features * n_rows, n_free))
         if flat.shape[1] == 1 and len(flat) > _POINTS:  # a smooth curve: read it off between points
             at = np.linspace(flat.min(), flat.max(), _POINTS)
             curves = self._values(at[:, None], variance, theta)
             value = np.column_stack([np.interp(flat[:, 0], at, curve) for curve in curves.T])
         else:
             value = self._values(flat, variance, theta)
-        return np.asarray(value.reshape(*location.shape[:2], -1).mean(axis=1))
+        return np.asarray(value.reshape(n_features, n_rows, value.shape[1]).mean(axis=1))
 
     def _values(self, location: FloatArray, variance: float, theta: FloatArray) -> FloatArray:
         """Return the measures of single cells, cells x measures."""
@@ -192,7 +193,9 @@ def _measures(kind: Kind, seen: FloatArray) -> _Measures:
     share = np.bincount(seen.astype(np.intp), minlength=kind.n_levels) / max(seen.size, 1)
     share = (share * seen.size + 0.5) / (seen.size + 0.5 * kind.n_levels)  # a level never seen has a unit too
     levels: list[object] = list(kind.levels or [None])
-    return _Measures(kind, [None, *levels] if kind.is_ordered else levels, np.sqrt(share * (1.0 - share)))
+    unit = np.sqrt(share * (1.0 - share))
+    unit[unit == 0.0] = 1.0  # a level alone: nothing can change
+    return _Measures(kind, [None, *levels] if kind.is_ordered else levels, unit)
 
 
 # ---- in words

@@ -14,7 +14,6 @@ from glfm.kinds.base import Kind
 from glfm.kinds.levelled import LevelledKind
 from glfm.report.fit import Fit
 from glfm.report.words import chance, clipped, number, percent
-from glfm.rows import TrainingRows
 
 __all__ = ["Surprise", "SurprisingCell", "surprising_cells"]
 
@@ -51,19 +50,37 @@ class Surprise:
     from_zero: bool  # whether row labels are positions
 
 
+@dataclass(frozen=True, eq=False)
+class _Shared:
+    """A draw without the features that one row has alone."""
+
+    draw: Draw
+    weights: FloatArray
+
+    @classmethod
+    def of(cls, draw: Draw) -> _Shared:
+        bias = int(draw.problem.priors.bias)
+        is_shared = np.append(np.ones(bias, dtype=np.bool_), draw.Z.sum(axis=0) > 1)
+        return cls(draw, draw.weights * is_shared[:, None])
+
+    def location(self, rows: NDArray[np.intp], part: slice) -> FloatArray:
+        return np.asarray(self.draw.activations_of(rows) @ self.weights[:, part])
+
+
 def surprising_cells(fit: Fit) -> Surprise:
     """Return the observed cells that are least expected given the draws.
 
     For a number or an ordinal it is the two-sided tail probability, 2 min(P(X <= x), P(X >= x)), else the
-    probability of the level. Of a large table, evenly spaced rows are looked at; of many draws, evenly
-    spaced ones.
+    probability of the level. Features that a row has alone are left out: they are how the model absorbs an
+    outlier, which would then surprise nobody. Of a large table, evenly spaced rows are looked at; of many
+    draws, evenly spaced ones.
     """
     n_rows, n_columns = fit.problem.x.shape
     most = max(_MOST_CELLS // n_columns, 1)
     rows = np.unique(np.linspace(0, n_rows - 1, min(n_rows, most)).astype(np.intp))
     n_draws = int(np.clip(_MOST_WORK // (rows.size * n_columns), _FEWEST_DRAWS, _MOST_DRAWS))
     few = np.unique(np.linspace(0, len(fit.draws) - 1, min(len(fit.draws), n_draws)).astype(np.intp))
-    draws = [fit.draws[int(t)] for t in few]
+    draws = [_Shared.of(fit.draws[int(t)]) for t in few]
     found: list[tuple[float, int, int]] = []
     n_cells = 0
     for d in range(n_columns):
@@ -80,14 +97,13 @@ def surprising_cells(fit: Fit) -> Surprise:
     return Surprise(shown, n_cells, rows.size, rows.size == n_rows, len(draws), from_zero)
 
 
-def _cells(fit: Fit, draws: list[Draw], d: int, rows: NDArray[np.intp]) -> LevelCells | NumberCells:
-    where = TrainingRows(fit.problem, draws)
+def _cells(fit: Fit, draws: list[_Shared], d: int, rows: NDArray[np.intp]) -> LevelCells | NumberCells:
     part = fit.problem.slices[d]
     return cells_of(
         fit.problem.kinds[fit.problem.names[d]],
-        [where.location(t, rows, part) for t in range(len(draws))],
-        np.array([draw.variances[d] for draw in draws]),
-        [draw.thetas[d] for draw in draws],
+        [shared.location(rows, part) for shared in draws],
+        np.array([shared.draw.variances[d] for shared in draws]),
+        [shared.draw.thetas[d] for shared in draws],
     )
 
 
@@ -98,7 +114,7 @@ def _log_p(cells: LevelCells | NumberCells, x: FloatArray) -> FloatArray:
     return np.asarray(np.minimum(np.log(2.0) + np.minimum(below, above), 0.0))
 
 
-def _cell(fit: Fit, draws: list[Draw], log_p: float, d: int, row: int) -> SurprisingCell:
+def _cell(fit: Fit, draws: list[_Shared], log_p: float, d: int, row: int) -> SurprisingCell:
     name = fit.problem.names[d]
     kind = fit.problem.kinds[name]
     cells = _cells(fit, draws, d, np.array([row]))

@@ -159,7 +159,7 @@
   }
 
   function axis(svg, column, low, high, scale, width) {
-    const y = HEIGHT - BOTTOM, most = Math.floor(width / 80);
+    const y = HEIGHT - BOTTOM, most = Math.floor(width / 65);
     drawn(svg, "path", [["d", "M" + LEFT + " " + y + "H" + (width - LEFT)], ["class", "axis"], ["fill", "none"]]);
     for (const t of column.log ? logTicks(low, high, most) : ticks(low, high, most)) {
       const x = scale(t), anchor = x < 25 ? "start" : x > width - 25 ? "end" : "middle";
@@ -207,7 +207,7 @@
       }
     });
     axis(svg, column, low, high, scale, width);
-    const name = clipped(column.name, Math.max(Math.floor(width / 9) - 20, 8)) + (column.log ? " (logarithmic axis)" : "");
+    const name = clipped(column.name, Math.max(Math.floor(width / 9) - (column.log ? 20 : 0), 8)) + (column.log ? " (logarithmic axis)" : "");
     drawn(svg, "text", [["x", width / 2], ["y", HEIGHT - 4], ["text-anchor", "middle"]], name);
     return svg;
   }
