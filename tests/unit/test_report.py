@@ -5,6 +5,7 @@ import hashlib
 import json
 import re
 import warnings
+from copy import copy
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -122,7 +123,9 @@ def test_features_are_those_of_the_model(model: glfm.GLFM, content: Content, pag
     assert [one.name for one in content.features] == list(table.index)
     for one in content.features:
         row = table.loc[one.name]
-        assert (one.share, one.stability, one.status) == (row["share"], row["stability"], row["status"])
+        assert (one.share, one.stability) == (row["share"], row["stability"])
+        everywhere = row["share"] > 0.97 and row["status"] in ("clear", "faint")
+        assert one.status == ("everywhere" if everywhere else row["status"])
         assert (one.lower, one.upper, one.rows) == (row["lower"], row["upper"], row["rows"])
         assert len(one.effects) == (row["implications"].count(";") + 1 if row["implications"] else 0)
     assert content.clear
@@ -154,6 +157,18 @@ def test_unstable_features_stand_apart(model: glfm.GLFM, content: Content) -> No
     assert f'<span class="feature">{first.name}</span> {first.meaning}</h3>' not in cards
     assert f'<th scope="row">{first.name}</th><td>unstable</td>' in apart
     assert "one unstable feature" in apart
+
+
+def test_a_feature_of_all_rows_tells_none_apart(model: glfm.GLFM) -> None:
+    table = model.features()
+    changed = table.assign(share=np.where(table.index == "F1", 0.98, table["share"]))
+    model = copy(model)
+    model._summarised = model.draws_, copy(model._summary)
+    model._summary.__dict__["features"] = changed
+    found = content_of(model)
+    assert found.features[0].status == "everywhere"
+    assert not any("F1" in pattern.name for pattern in found.patterns)
+    assert "one feature everywhere" in Page(render(found)).words
 
 
 def test_chains_that_find_a_feature(model: glfm.GLFM, content: Content) -> None:

@@ -14,7 +14,7 @@ from glfm.effects import telling
 from glfm.kinds.base import Kind
 from glfm.report.fit import Fit
 from glfm.report.words import MINUS, clipped, number, percent
-from glfm.summary import NONE
+from glfm.summary import NONE, RARE
 
 __all__ = [
     "EffectFacts",
@@ -104,7 +104,7 @@ def feature_facts(fit: Fit) -> list[FeatureFacts]:
         facts.append(
             FeatureFacts(
                 name=str(name),
-                status=str(row["status"]),
+                status=_status(row),
                 share=float(row["share"]),
                 lower=float(row["lower"]),
                 upper=float(row["upper"]),
@@ -117,6 +117,12 @@ def feature_facts(fit: Fit) -> list[FeatureFacts]:
             )
         )
     return facts
+
+
+def _status(row: pd.Series[Any]) -> str:
+    """Return the feature's status, and "everywhere" where too few rows lack it to tell rows apart."""
+    everywhere = row["status"] in ("clear", "faint") and row["share"] > 1.0 - RARE
+    return "everywhere" if everywhere else str(row["status"])
 
 
 def _chains_that_find(fit: Fit) -> NDArray[np.intp]:
