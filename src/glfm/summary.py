@@ -278,8 +278,8 @@ class Summary:
             step = max(1, -(-(last - first + 1) // _GRID))
             return np.arange(first, last + 1, step, dtype=np.float64)
         at = np.linspace(bottom, top, _GRID)
-        if kind.atom is not None:  # zero has a probability, the other values a density
-            at = np.append(0.0, at[at > 0.0])
+        if kind.atom is not None:  # zero has a probability, values beyond its interval have a density
+            at = np.append(0.0, at[np.equal(*kind.bounds(at))])
         return at
 
 

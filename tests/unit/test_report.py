@@ -273,6 +273,18 @@ def test_bars_hold_the_share_of_their_cells() -> None:
         np.testing.assert_allclose(area, count[first : first + area.size] / seen.size, rtol=2e-3, atol=1e-6)
 
 
+def test_no_density_where_only_zero_has_a_probability() -> None:
+    rng = np.random.default_rng(4)
+    values = np.where(rng.random(80) < 0.4, 0.0, 1.0 + rng.gamma(2.0, size=80))
+    model = fitted(pd.DataFrame({"a": values, "b": rng.normal(size=80)}), n_chains=1, n_warmup=5)
+    table = model.density("a", ["none"])
+    assert table.index[0] == 0.0
+    assert table.index[1] >= values[values > 0].min()
+    column = content_of(model).view["columns"][0]
+    assert column["zeros"][0] == pytest.approx((values == 0).mean(), rel=1e-3)
+    assert column["zeros"][1] == pytest.approx(table["none"].iloc[0], rel=1e-3)
+
+
 # ---- surprising cells
 
 
@@ -436,6 +448,7 @@ TABLES = {
     "constant": pd.DataFrame({"a": np.ones(20), "n": np.zeros(20, dtype=int), "b": np.arange(20) / 7}),
     "empty column": pd.DataFrame({"a": np.full(20, np.nan), "b": np.arange(20.0) / 3}),
     "zeros": pd.DataFrame({"a": [0.0, 0.0, 1.5, 300.25] * 10, "n": [0, 0, 3, 90_000] * 10}),
+    "nearly all zero": pd.DataFrame({"a": [0.0] * 399 + [2.5], "b": np.arange(400) % 7}),
     "labels": pd.DataFrame({"a": np.arange(12) / 5}, index=pd.MultiIndex.from_product([["u"], range(12)])),
 }
 

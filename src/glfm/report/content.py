@@ -173,7 +173,10 @@ def _caveats(features: list[FeatureFacts], convergence: Convergence) -> list[str
 def _convergence(fit: Fit) -> Convergence:
     found, n_chains = fit.diagnostics, fit.draws.n_chains
     worst = float(found.table["rhat"].max()) if found.table["rhat"].notna().all() else np.nan
-    advice = "Run it longer, with more draws per chain, before relying on small differences."
+    advice = (
+        "Run it longer before relying on small differences: more draws per chain (--draws on the command "
+        'line, n_draws in Python, or fit with until="converged").'
+    )
     if np.isnan(worst):
         state, headline = "unknown", "There are too few draws to judge whether the run was long enough."
     elif n_chains == 1:

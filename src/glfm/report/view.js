@@ -169,7 +169,11 @@
   }
 
   function drawNumbers(column, width) {
-    const list = active(), svg = canvas(width, HEIGHT, column.name);
+    const list = active(), svg = canvas(width, column.n ? HEIGHT : 40, column.name);
+    if (!column.n) {
+      drawn(svg, "text", [["x", 0], ["y", 24]], "Nothing above zero to draw.");
+      return svg;
+    }
     const half = column.type === "counts" ? 0.5 : 0;
     const low = place(column, 0) - half, last = place(column, column.n - 1) + half;
     const high = last > low ? last : low + 1;

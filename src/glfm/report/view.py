@@ -80,7 +80,7 @@ def _wide_range(kind: NumericKind, at: FloatArray, seen: FloatArray, ends: list[
         return None
     bottom = min([float(np.quantile(positive, 0.005)), *(end for end in ends if end > 0.0)])
     grid = np.geomspace(bottom, at[-1], _POINTS)
-    return np.unique(np.rint(grid)) if kind.name == "count" else grid
+    return np.unique(np.rint(grid)) if kind.name == "count" else grid[np.equal(*kind.bounds(grid))]
 
 
 def _has_zeros(kind: NumericKind, grid: FloatArray) -> bool:
