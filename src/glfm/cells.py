@@ -68,6 +68,10 @@ class Cells(ABC, Generic[K]):
         """Return the probability of not exceeding one encoded value per cell; NaN in the holes."""
 
     @abstractmethod
+    def log_tails(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the log probabilities of at most and of at least one encoded value per cell (no holes)."""
+
+    @abstractmethod
     def split(self) -> tuple[FloatArray, FloatArray]:
         """Return how uncertain a cell is within draws, on average, and how much draws disagree about it.
 
@@ -105,6 +109,13 @@ class LevelCells(Cells[LevelledKind]):
         below = np.cumsum(self.probabilities, axis=1)
         at = np.where(np.isnan(x), 0, x).astype(np.intp)
         return np.where(np.isnan(x), np.nan, np.minimum(below[np.arange(x.size), at], 1.0))
+
+    def log_tails(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        rows, at = np.arange(x.size), x.astype(np.intp)
+        below = np.cumsum(self.probabilities, axis=1)[rows, at]
+        above = np.cumsum(self.probabilities[:, ::-1], axis=1)[:, ::-1][rows, at]
+        with np.errstate(divide="ignore"):
+            return np.minimum(np.log(below), 0.0), np.minimum(np.log(above), 0.0)
 
     def entropy(self) -> FloatArray:
         """Return the Shannon entropy in nats."""
@@ -176,6 +187,15 @@ class NumberCells(Cells[NumericKind]):
     def cdf(self, x: FloatArray) -> FloatArray:
         parts = zip(self.locations, self.variances, self.thetas, strict=True)
         return _average([self.kind.cdf(x, at, float(s2), theta) for at, s2, theta in parts])
+
+    def log_tails(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        means, sds = self._mixture
+        low, high = self.kind.support
+        lower, upper = (np.clip(end, low, high) for end in self.kind.bounds(x))
+        first, last = np.full(x.size, low), np.full(x.size, high)
+        left = mixture_log_mass(first, upper, means, sds, self._log_support)
+        right = mixture_log_mass(lower, last, means, sds, self._log_support)
+        return (left, right) if self.kind.link.increasing else (right, left)
 
     def mode(self) -> FloatArray:
         """Return the value of highest density; zero where zeros are more probable than all other values."""

@@ -51,6 +51,7 @@ Seed = Annotated[int, typer.Option("--seed", min=0, help="The same seed gives th
 Chains = Annotated[int, typer.Option("--chains", help="Number of chains.")]
 Draws = Annotated[int, typer.Option("--draws", help="Draws kept per chain.")]
 Jobs = Annotated[int | None, typer.Option("--jobs", help="Threads; default: one per chain and core.")]
+TimeBudget = Annotated[float | None, typer.Option("--time-budget", help="Seconds after which the fit stops.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress on stderr.")]
 
 
@@ -172,6 +173,37 @@ def impute(
     else:
         for i, table in enumerate(completed, start=1):
             write_table(table, _numbered(output, i))
+
+
+@app.command()
+def explore(
+    data: Data,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Where the page goes.")] = Path(
+        "report.html"
+    ),
+    title: Annotated[
+        str | None, typer.Option("--title", help="Of the page; default: the name of the file.")
+    ] = None,
+    schema: SchemaFile = None,
+    seed: Seed = 0,
+    chains: Chains = 4,
+    draws: Draws = 100,
+    time_budget: TimeBudget = None,
+    jobs: Jobs = None,
+    na: Na = None,
+    quiet: Quiet = False,
+) -> None:
+    """Explain a table in one HTML page that needs no network: features, patterns, surprising cells."""
+    from glfm.files import read_table
+    from glfm.model import GLFM
+    from glfm.report import check_page
+
+    check_page(output)  # before the fit, not after
+    given = _read_schema(schema)
+    frame = read_table(data, na=na, schema=given)
+    model = GLFM(given, n_chains=chains, n_draws=draws, n_jobs=jobs, random_state=seed, progress=not quiet)
+    page = model.fit(frame, time_budget=time_budget).report(output, title=title or data.name)
+    typer.echo(f"Wrote {page}: open it in a browser.")
 
 
 @app.command()

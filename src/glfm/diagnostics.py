@@ -16,7 +16,7 @@ from glfm.draws import Draw, Draws
 __all__ = ["CONVERGED", "Diagnostics", "diagnose"]
 
 CONVERGED = 1.05  # R-hat below which chains are said to agree
-_FEWEST = 4  # draws per chain from which convergence can be judged
+_FEWEST = 4  # draws per chain from which convergence can be judged; of one chain, per half
 
 LABEL_FREE: dict[str, Callable[[Draw], float]] = {
     "log-likelihood": lambda draw: draw.log_likelihood,
@@ -66,7 +66,7 @@ def diagnose(draws: Draws) -> Diagnostics:
     chain, draw = np.indices((len(chains), length))
     columns = {"chain": chain.ravel(), "draw": draw.ravel()}
     traces = pd.DataFrame(columns | {name: values.ravel() for name, values in series.items()})
-    return Diagnostics(table, _verdict(table, length), traces)
+    return Diagnostics(table, _verdict(table, len(chains)), traces)
 
 
 def _quantities(example: Draw) -> dict[str, Callable[[Draw], float]]:
@@ -96,6 +96,8 @@ def _judge(values: FloatArray) -> dict[str, float]:
 
     stats: Any = array_stats
     judged = {"mean": float(values.mean()), "sd": float(values.std())}
+    if len(values) == 1:  # nothing to compare a chain with but itself
+        values = values[:, : values.size // 2 * 2].reshape(2, -1)
     if values.shape[1] < _FEWEST:
         return {**judged, "rhat": np.nan, "ess_bulk": np.nan, "ess_tail": np.nan}
     if np.ptp(values) == 0:  # constant: the chains agree, and there is nothing to be effective about
@@ -109,17 +111,20 @@ def _judge(values: FloatArray) -> dict[str, float]:
         }
 
 
-def _verdict(table: pd.DataFrame, length: int) -> str:
-    if length < _FEWEST:
-        return f"Too few draws to judge convergence: keep at least {_FEWEST} per chain."
+def _verdict(table: pd.DataFrame, n_chains: int) -> str:
+    if table["rhat"].isna().any():
+        return (
+            f"Too few draws to judge convergence: keep at least {_FEWEST} per chain, or {2 * _FEWEST} of one."
+        )
+    who = "The chains" if n_chains > 1 else "The halves of the only chain"
     worst, name = float(table["rhat"].max()), str(table["rhat"].idxmax())
     if worst >= CONVERGED:
         return (
-            f"The chains do not agree yet on {name} (R-hat {worst:.2f}): predictions average over them, but "
+            f"{who} do not agree yet on {name} (R-hat {worst:.2f}): predictions average over them, but "
             "longer chains would be better."
         )
     least, name = float(table["ess_bulk"].min()), str(table["ess_bulk"].idxmin())
     return (
-        f"The chains agree (largest R-hat {worst:.3f}); the draws are worth at least {least:.0f} independent "
+        f"{who} agree (largest R-hat {worst:.3f}); the draws are worth at least {least:.0f} independent "
         f"ones (for {name})."
     )

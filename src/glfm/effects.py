@@ -24,6 +24,7 @@ __all__ = [
     "feature_effects",
     "implications",
     "noticeable",
+    "telling",
 ]
 
 #: An effect on a number or an ordinal that a person would notice, in standard deviations of the column.
@@ -167,15 +168,15 @@ class _Measures:
 
     def _measure(self, location: FloatArray, variance: float, theta: FloatArray) -> FloatArray:
         """Return features x measures."""
-        # A column of a single level has no weights, so that no size can be left open.
-        flat = np.ascontiguousarray(location.reshape(np.prod(location.shape[:2]), location.shape[2]))
+        n_features, n_rows, n_free = location.shape  # one level alone has no free pseudo-column
+        flat = np.ascontiguousarray(location.reshape(n_features * n_rows, n_free))
         if flat.shape[1] == 1 and len(flat) > _POINTS:  # a smooth curve: read it off between points
             at = np.linspace(flat.min(), flat.max(), _POINTS)
             curves = self._values(at[:, None], variance, theta)
             value = np.column_stack([np.interp(flat[:, 0], at, curve) for curve in curves.T])
         else:
             value = self._values(flat, variance, theta)
-        return np.asarray(value.reshape(*location.shape[:2], -1).mean(axis=1))
+        return np.asarray(value.reshape(n_features, n_rows, value.shape[1]).mean(axis=1))
 
     def _values(self, location: FloatArray, variance: float, theta: FloatArray) -> FloatArray:
         """Return the measures of single cells, cells x measures."""
@@ -191,7 +192,7 @@ def _measures(kind: Kind, seen: FloatArray) -> _Measures:
         return _Measures(kind, [None], np.empty(0))
     share = np.bincount(seen.astype(np.intp), minlength=kind.n_levels) / max(seen.size, 1)
     share = (share * seen.size + 0.5) / (seen.size + 0.5 * kind.n_levels)  # a level never seen has a unit too
-    unit = np.sqrt(share * (1.0 - share)) if kind.n_levels > 1 else np.ones(1)
+    unit = np.sqrt(share * (1.0 - share)) if kind.n_levels > 1 else np.ones(1)  # alone, nothing can change
     levels: list[object] = list(kind.levels or [None])
     return _Measures(kind, [None, *levels] if kind.is_ordered else levels, unit)
 
@@ -211,28 +212,43 @@ def noticeable(effects: pd.DataFrame) -> pd.Series[bool]:
     return pd.Series(large & sure, index=effects.index)
 
 
-def implications(effects: pd.DataFrame, most: int | None = None) -> list[str]:
-    """Return what one feature does in words, the largest noticeable effects first, one per column.
+def telling(effects: pd.DataFrame) -> pd.DataFrame:
+    """Return the effects of one feature that say what it does, the largest first: at most one per column.
 
-    Of a column with levels, the level whose probability changes most is named; of two levels, the second.
+    Of a column with levels it is the level whose probability changes most, of two levels the second; of an
+    ordinal that moves as a whole while no level changes much, the column as a whole.
     """
     noticed = noticeable(effects)
-    said: list[tuple[float, str]] = []
-    for column, rows in effects.groupby("column", sort=False):
+    chosen = []
+    for _, rows in effects.groupby("column", sort=False):
         if not noticed[rows.index].any():
             continue
         levels = rows[rows["level"].notna()]
         large = levels[noticed[levels.index]]
-        if large.empty:  # a number, or an ordinal that moves as a whole while no level changes much
-            row, words = rows.iloc[0], str(column) if levels.empty else f"the mean position of {column}"
+        if large.empty:
+            chosen.append(rows.index[0])
+        elif len(levels) == 2:
+            chosen.append(levels.index[1])
         else:
             change = (large["with"] - large["without"]).abs()
-            row = levels.iloc[1] if len(levels) == 2 else large.iloc[int(change.argmax())]
-            words = f"P({column} = {row['level']})"
+            chosen.append(large.index[int(change.argmax())])
+    found = effects.loc[chosen]
+    return found.iloc[np.argsort(-found["effect"].abs().to_numpy(dtype=np.float64), kind="stable")]
+
+
+def implications(effects: pd.DataFrame, most: int | None = None) -> list[str]:
+    """Return what one feature does in words, the largest noticeable effects first, one per column."""
+    levelled = set(effects["column"][effects["level"].notna()])
+    said = []
+    for _, row in telling(effects).iterrows():
+        column, level = row["column"], row["level"]
+        if level is not None:
+            words = f"P({column} = {level})"
+        else:
+            words = f"the mean position of {column}" if column in levelled else str(column)
         verb = "raises" if row["with"] >= row["without"] else "lowers"
-        ends = f"from {_short(row['without'])} to {_short(row['with'])}"
-        said.append((-abs(float(row["effect"])), f"{verb} {words} {ends}"))
-    return [words for _, words in sorted(said, key=lambda pair: pair[0])][:most]
+        said.append(f"{verb} {words} from {_short(row['without'])} to {_short(row['with'])}")
+    return said[:most]
 
 
 def _short(value: float) -> str:

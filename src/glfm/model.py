@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -341,8 +343,8 @@ class GLFM(BaseEstimator):  # type: ignore[misc]
 
             `status` tells features worth reading from others: "clear"; "faint" (no effect that a person
             would notice: half a standard deviation of a number or an ordinal, 0.1 of a level's probability);
-            "rare" (below 3 % of the rows); "unstable" (found in less than half of the draws); "single" (one
-            row, which is how the model speaks of an outlier).
+            "rare" (below 3 % of the rows); "everywhere" (above 97 %); "unstable" (found in half of the draws
+            or fewer); "single" (one row, which is how the model speaks of an outlier).
         """
         return self._summary.features.copy()
 
@@ -413,6 +415,17 @@ class GLFM(BaseEstimator):  # type: ignore[misc]
         from glfm.pictures import Plot
 
         return Plot(self._summary, self._frame, self._problem, self.draws_, self.predictive())
+
+    def report(self, path: str | PathLike[str], *, title: str | None = None) -> Path:
+        """Write one self-contained, offline HTML page that says what was found; return its path.
+
+        The same fit gives the same bytes. `title` is what the page is called.
+        """
+        from glfm.report import Fit, write
+
+        check_is_fitted(self, "draws_")
+        known = self._frame, self.schema_, self._problem, self.draws_, self._summary, self.diagnostics()
+        return write(Fit(*known, settings=self.get_params(deep=False)), path, title)
 
     def _rows(self, X: Any, unseen: Unseen) -> tuple[Frame, Rows]:
         """Return the rows of the fit, or those of a table never seen."""

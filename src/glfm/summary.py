@@ -28,7 +28,7 @@ __all__ = ["EMPIRICAL", "NONE", "OTHER", "Summary", "pattern_name"]
 EMPIRICAL, NONE, OTHER = "empirical", "none", "other"
 
 RARE = 0.03  # share of rows below which a feature is called rare
-UNSTABLE = 0.5  # share of draws below which it is called unstable
+UNSTABLE = 0.5  # share of draws up to which it is called unstable
 
 _MASS = 0.9  # of all intervals
 _TOP = 5  # patterns that are shown unless said otherwise
@@ -278,19 +278,20 @@ class Summary:
             step = max(1, -(-(last - first + 1) // _GRID))
             return np.arange(first, last + 1, step, dtype=np.float64)
         at = np.linspace(bottom, top, _GRID)
-        if kind.atom is not None:  # zero has a probability, the other values a density
-            edge = kind.atom[1] if np.isinf(kind.atom[0]) else kind.atom[0]
-            at = np.append(0.0, at[at > kind.link.forward(np.array([edge]))])
+        if kind.atom is not None:  # zero has a probability, values beyond its interval have a density
+            at = np.append(0.0, at[np.equal(*kind.bounds(at))])
         return at
 
 
 def _status(row: pd.Series[Any], has_effect: bool) -> str:
     if row["rows"] <= 1:
         return "single"
-    if row["stability"] < UNSTABLE:
+    if row["stability"] <= UNSTABLE:
         return "unstable"
     if row["share"] < RARE:
         return "rare"
+    if row["share"] > 1.0 - RARE:
+        return "everywhere"
     return "clear" if has_effect else "faint"
 
 

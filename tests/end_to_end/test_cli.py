@@ -55,7 +55,7 @@ def test_version(run: Run) -> None:
 def test_help_names_the_commands(run: Run) -> None:
     code, out, _ = run("--help")
     assert code == 0
-    assert all(name in out for name in ("calibrate", "demo", "impute", "schema"))
+    assert all(name in out for name in ("calibrate", "demo", "explore", "impute", "schema"))
 
 
 def test_schema_prints_json_that_reads_back(run: Run, table: Path) -> None:
@@ -151,6 +151,25 @@ def test_calibrate_repeats(run: Run, table: Path) -> None:
     assert run("calibrate", "table.csv", *QUICK) == run("calibrate", "table.csv", *QUICK)
 
 
+def test_explore_writes_a_page(run: Run, table: Path) -> None:
+    code, out, err = run("explore", "table.csv", *QUICK)
+    assert (code, out, err) == (0, "Wrote report.html: open it in a browser.\n", "")
+    page = Path("report.html").read_text(encoding="utf-8")
+    assert "<title>table.csv</title>" in page
+    assert "24 rows and 4 columns" in page
+    assert run("explore", "table.csv", "-o", "again.html", "--title", "A <b> title", *QUICK)[0] == 0
+    again = Path("again.html").read_text(encoding="utf-8")
+    assert "<title>A &lt;b&gt; title</title>" in again
+    assert again.replace("A &lt;b&gt; title", "table.csv") == page
+
+
+def test_explore_within_a_time_budget(run: Run, table: Path) -> None:
+    code, _, err = run("explore", "table.csv", "--draws", "1000000", "--time-budget", "3", "--quiet")
+    assert code == 0
+    assert err.count("\n") == 1
+    assert Path("report.html").stat().st_size > 10_000
+
+
 def test_text_that_means_missing(run: Run, tmp_path: Path) -> None:
     (tmp_path / "marks.csv").write_text("a,b\n1.5,NA\n?,x\n2.5,NA\n-3.5,x\n", encoding="utf-8")
     _, out, _ = run("schema", "marks.csv", "--na", "?")
@@ -172,6 +191,10 @@ WRONG = {
     "no fraction": (["calibrate", "table.csv", "--fraction", "2"], "fraction is a share"),
     "no table": (["calibrate", "table.csv", "-o", "held.xls"], "'held.xls' has none of the extensions"),
     "no picture": (["calibrate", "table.csv", "--plot", "no/held.png", *QUICK], "cannot be written"),
+    "no page": (["explore", "table.csv", "-o", "report.pdf"], "give it the extension .html"),
+    "no place for a page": (["explore", "table.csv", "-o", "no/r.html"], "there is no such directory"),
+    "no table to explore": (["explore", "nowhere.csv"], "There is no file 'nowhere.csv'"),
+    "no time": (["explore", "table.csv", "--time-budget", "-1"], "time_budget is a positive number"),
     "no chains": (["impute", "table.csv", "--chains", "0"], "n_chains must be at least 1"),
     "one stdout": (["impute", "table.csv", "--m", "2"], "name the files with --output"),
     "empty file": (["schema", "empty.csv"], "cannot be read"),

@@ -219,6 +219,23 @@ class TestDiagnostics:
     def test_too_few_draws(self, model):
         assert "Too few draws" in diagnose(model.draws_[:3]).verdict
 
+    def test_one_chain_is_compared_with_itself(self, model):
+        draws = model.draws_.by_chain()[0]
+        assert len(draws) >= 8
+        found = diagnose(Draws(draws))
+        assert found.table["rhat"].notna().all()
+        assert "The halves of the only chain" in found.verdict
+        half = len(draws) // 2
+        moved = [dataclasses.replace(draw, alpha=draw.alpha + 100) for draw in draws[half:]]
+        assert diagnose(Draws([*draws[:half], *moved])).table.loc["alpha", "rhat"] > 1.05
+        assert "Too few draws" in diagnose(Draws(draws[:7])).verdict
+
+    def test_a_level_alone_has_no_effect(self):
+        frame = pd.DataFrame({"a": np.linspace(-1, 1, 20), "b": ["only"] * 20})
+        model = glfm.GLFM(n_chains=1, n_warmup=5, n_draws=2, random_state=0, progress=False).fit(frame)
+        effects = model.effects()
+        assert (effects.loc[effects["column"] == "b", "effect"] == 0).all()
+
 
 class TestPredictive:
     def test_mean_is_of_numbers_only(self, model, frame):

@@ -8,6 +8,7 @@ import glfm
 from glfm.align import Alignment, representative
 from glfm.effects import implications, noticeable
 from glfm.errors import SchemaError
+from glfm.summary import _status
 
 QUICK = {"n_chains": 2, "n_warmup": 60, "n_draws": 10, "random_state": 0, "progress": False}
 
@@ -72,7 +73,7 @@ class TestFeatures:
         assert list(table) == ["share", "lower", "upper", "rows", "stability", "status", "implications"]
         assert table["share"].between(0, 1).all()
         assert (table["lower"] <= table["upper"]).all()
-        assert set(table["status"]) <= {"clear", "faint", "rare", "unstable", "single"}
+        assert set(table["status"]) <= {"clear", "faint", "rare", "everywhere", "unstable", "single"}
 
     def test_the_planted_traits_are_clear_and_said_in_words(self, model):
         clear = model.features().query("status == 'clear'")
@@ -81,13 +82,28 @@ class TestFeatures:
         assert "pulse from" in words
         assert "P(diet = strict)" in words
         assert "town" not in words
-        assert (clear["stability"] >= 0.5).all()
+        assert (clear["stability"] > 0.5).all()
 
     def test_a_feature_of_one_row_is_told_apart(self, model):
         table = model.features()
         single = table[table["rows"] == 1]
         assert (single["status"] == "single").all()
         assert (table.loc[table["status"] == "single", "rows"] == 1).all()
+
+    @pytest.mark.parametrize(
+        ("changes", "has_effect", "status"),
+        [
+            ({}, True, "clear"),
+            ({}, False, "faint"),
+            ({"rows": 1, "stability": 0.1}, True, "single"),
+            ({"stability": 0.5}, True, "unstable"),
+            ({"share": 0.02}, True, "rare"),
+            ({"share": 0.98}, True, "everywhere"),
+        ],
+    )
+    def test_status(self, changes, has_effect, status):
+        row = pd.Series({"share": 0.3, "rows": 30, "stability": 0.9} | changes)
+        assert _status(row, has_effect) == status
 
     def test_it_is_a_copy(self, model):
         table = model.features()

@@ -1,0 +1,87 @@
+"""What the columns of the table are: kinds and why, holes, and what stands in them."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+import numpy as np
+
+from glfm.column import FloatArray
+from glfm.kinds.base import Kind
+from glfm.kinds.levelled import LevelledKind
+from glfm.report.fit import Fit
+from glfm.report.words import clipped, counted, number, percent
+
+__all__ = ["ColumnFacts", "Missingness", "column_facts", "missingness"]
+
+_MOST_LEVELS = 3
+
+
+@dataclass(frozen=True)
+class ColumnFacts:
+    """One column of the table; `kind` is "ignored" where it is not modelled."""
+
+    name: str
+    kind: str
+    reason: str
+    missing: float
+    summary: str
+
+
+@dataclass(frozen=True)
+class Missingness:
+    """Holes of the modelled columns."""
+
+    n_holes: int
+    share: float
+    complete_rows: int
+    complete_columns: int
+    n_columns: int
+    worst: list[ColumnFacts]
+
+
+def column_facts(fit: Fit) -> list[ColumnFacts]:
+    """Return every column of the table, in its order."""
+    facts = []
+    for name, kind in fit.schema.items():
+        if kind is None:
+            gone, words = float(fit.frame.column(name).missing.mean()), ""
+        else:
+            x = fit.problem.x[:, fit.problem.names.index(name)]
+            hole = np.isnan(x)
+            gone, words = float(hole.mean()), _in_words(kind, x[~hole])
+        label = "ignored" if kind is None else kind.name
+        facts.append(ColumnFacts(name, label, fit.schema.reasons[name], gone, words))
+    return facts
+
+
+def missingness(fit: Fit, columns: list[ColumnFacts]) -> Missingness:
+    """Return how many cells of the modelled columns are missing, and where."""
+    hole = np.isnan(fit.problem.x)
+    modelled = [column for column in columns if column.kind != "ignored"]
+    worst = sorted((c for c in modelled if c.missing > 0), key=lambda c: -c.missing)
+    return Missingness(
+        n_holes=int(hole.sum()),
+        share=float(hole.mean()),
+        complete_rows=int((~hole.any(axis=1)).sum()),
+        complete_columns=len(modelled) - len(worst),
+        n_columns=len(modelled),
+        worst=worst[:5],
+    )
+
+
+def _in_words(kind: Kind, seen: FloatArray) -> str:
+    if not seen.size:
+        return "no observed cell"
+    if not isinstance(kind, LevelledKind):
+        return (
+            f"mean {number(float(seen.mean()))}, standard deviation {number(float(seen.std()))}, "
+            f"from {number(float(seen.min()))} to {number(float(seen.max()))}"
+        )
+    levels: tuple[Hashable, ...] = kind.levels or ()
+    count = np.bincount(seen.astype(np.intp), minlength=len(levels))
+    order = np.argsort(-count, kind="stable")[:_MOST_LEVELS]
+    named = [f"{clipped(levels[r], 40)} ({percent(count[r] / seen.size)})" for r in order]
+    rest = len(levels) - len(named)
+    return ", ".join(named) + (f", and {counted(rest, 'more level')}" if rest else "")

@@ -1,0 +1,29 @@
+"""What the report reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from glfm.diagnostics import Diagnostics
+from glfm.draws import Draws
+from glfm.problem import Problem
+from glfm.schema import Schema
+from glfm.summary import Summary
+from glfm.table import Frame
+
+__all__ = ["Fit"]
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """A fitted model, taken apart: the table, its kinds, the draws, and what is read of them."""
+
+    frame: Frame
+    schema: Schema
+    problem: Problem
+    draws: Draws
+    summary: Summary
+    diagnostics: Diagnostics
+    settings: Mapping[str, Any]

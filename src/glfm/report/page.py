@@ -1,0 +1,85 @@
+"""The page: one HTML file with its style and its script inside, and nothing from elsewhere."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from importlib.resources import files
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from glfm.errors import DataError
+from glfm.report.content import Content, collect
+from glfm.report.fit import Fit
+from glfm.report.words import clipped, counted, number, percent
+
+__all__ = ["check_page", "render", "write"]
+
+# Inside a script element only these could end it or be taken for markup.
+_ESCAPES = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
+
+
+def check_page(path: str | PathLike[str]) -> Path:
+    """Return the path of a page; raise `DataError` for one that cannot be written."""
+    page = Path(path)
+    if page.suffix.lower() not in (".html", ".htm"):
+        raise DataError(f"The report {str(page)!r} is an HTML page: give it the extension .html.")
+    if not page.parent.is_dir():
+        raise DataError(f"The report {str(page)!r} cannot be written: there is no such directory.")
+    return page
+
+
+def write(fit: Fit, path: str | PathLike[str], title: str | None = None) -> Path:
+    """Write the report of a fit, all of it or nothing, and return its path."""
+    page = check_page(path)
+    data = render(collect(fit, title)).encode("utf-8", "replace")  # lone surrogates are no characters
+    part = page.with_name(f".{page.name}.{os.getpid()}")
+    try:
+        try:
+            part.write_bytes(data)
+            part.replace(page)
+        finally:
+            part.unlink(missing_ok=True)
+    except OSError as error:
+        raise DataError(f"The report {str(page)!r} cannot be written: {error.strerror}.") from error
+    return page
+
+
+def render(content: Content) -> str:
+    """Return the page; everything that comes from the table is escaped."""
+    from jinja2 import Environment, StrictUndefined
+    from markupsafe import Markup
+
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters.update(percent=percent, number=number, clipped=clipped)
+    style, script = _asset("style.css"), _asset("view.js")
+    template = environment.from_string(_asset("page.html.j2"))
+    return template.render(
+        page=content,
+        counted=counted,
+        style=Markup(style),
+        script=Markup(script),
+        style_hash=_hash(style),
+        script_hash=_hash(script),
+        data=Markup(_as_json(content.view)),
+    )
+
+
+def _asset(name: str) -> str:
+    return files("glfm.report").joinpath(name).read_text(encoding="utf-8").strip()
+
+
+def _hash(text: str) -> str:
+    """Return what a content security policy calls this inline style or script."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _as_json(data: Mapping[str, Any]) -> str:
+    text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.translate(_ESCAPES)

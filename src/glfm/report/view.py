@@ -1,0 +1,138 @@
+"""What the interactive view draws: every column, observed and under patterns, as plain numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from glfm.column import FloatArray
+from glfm.kinds.levelled import LevelledKind
+from glfm.kinds.numeric import NumericKind
+from glfm.report.features import FeatureFacts, PatternFacts
+from glfm.report.fit import Fit
+from glfm.summary import NONE, histogram_edges
+
+__all__ = ["view_data"]
+
+_TOP = 8
+_MOST = 14
+_POINTS = 200
+_EDGE = 0.04  # of an even axis: a median below it calls for a logarithmic one
+_DIGITS = 4
+_NOTHING = 1e-4  # of the largest height: what no eye can see
+
+
+def view_data(fit: Fit, features: list[FeatureFacts], patterns: list[PatternFacts]) -> dict[str, Any]:
+    """Return patterns and columns; series 0 of a column is what was observed, then one per pattern."""
+    clear = [feature for feature in features if feature.status == "clear"]
+    shares = fit.summary.patterns(features=[feature.name for feature in clear])["share"]
+    chosen = {pattern.name: pattern.meaning for pattern in patterns[:_TOP]}
+    for name, words in [(NONE, "no clear feature"), *((one.name, one.meaning) for one in clear)]:
+        if len(chosen) < _MOST:
+            chosen.setdefault(name, words)
+    telling = [fit.problem.names.index(one.effects[0].column) for one in clear if one.effects]
+    return {
+        "start": telling[0] if telling else 0,
+        "patterns": [
+            {"name": name, "share": _short(float(shares.get(name, 0.0))), "meaning": words}
+            for name, words in chosen.items()
+        ],
+        "columns": [_column(fit, name, list(chosen)) for name in fit.problem.names],
+    }
+
+
+def _column(fit: Fit, name: str, patterns: list[str]) -> dict[str, Any]:
+    kind = fit.problem.kinds[name]
+    table = fit.summary.density(name, patterns)
+    column: dict[str, Any] = {"name": name, "kind": kind.name}
+    if isinstance(kind, LevelledKind):
+        heights = [_thin(table[series].to_numpy(dtype=np.float64)) for series in table.columns]
+        return column | {"type": "levels", "levels": [str(level) for level in table.index], "series": heights}
+    assert isinstance(kind, NumericKind)
+    x = fit.problem.x[:, fit.problem.names.index(name)]
+    seen = x[~np.isnan(x)]
+    cells = [fit.summary.cells(name, features) for features in fit.summary.read_patterns(patterns).values()]
+    medians = [np.median(seen) if seen.size else np.nan, *(cell.quantile(0.5)[0] for cell in cells)]
+    column["medians"] = [_short(float(value)) for value in medians]
+    ends = [float(cell.quantile(q)[0]) for cell in cells for q in (0.05, 0.95)]
+    spread = _wide_range(kind, table.index.to_numpy(dtype=np.float64), seen, ends)
+    if spread is not None:
+        grid = np.append(0.0, spread) if _has_zeros(kind, spread) else spread
+        table = fit.summary.density(name, patterns, grid)
+    column["zeros"] = None
+    if kind.atom is not None or (spread is not None and table.index[0] == 0.0):
+        # The first row is the probability of zero; the picture is of the other values.
+        column["zeros"] = [_short(float(h)) for h in table.iloc[0]]
+        if kind.name == "count" and seen.size:
+            column["zeros"][0] = _short(float((seen == 0.0).mean()))
+        table = table.iloc[1:]
+    return column | _picture(kind, table, seen, log=spread is not None)
+
+
+def _wide_range(kind: NumericKind, at: FloatArray, seen: FloatArray, ends: list[float]) -> FloatArray | None:
+    """Return values for a logarithmic axis if most of the column would stand at the edge of an even one."""
+    positive = seen[seen > 0.0]
+    if positive.size < 2 or (seen < 0.0).any() or kind.lowest < 0.0:
+        return None
+    if np.median(positive) - at[0] > _EDGE * (at[-1] - at[0]):
+        return None
+    bottom = min([float(np.quantile(positive, 0.005)), *(end for end in ends if end > 0.0)])
+    grid = np.geomspace(bottom, at[-1], _POINTS)
+    return np.unique(np.rint(grid)) if kind.name == "count" else grid[np.equal(*kind.bounds(grid))]
+
+
+def _has_zeros(kind: NumericKind, grid: FloatArray) -> bool:
+    return kind.atom is not None or (kind.name == "count" and grid[0] > 0.0)
+
+
+def _picture(kind: NumericKind, table: pd.DataFrame, seen: FloatArray, log: bool) -> dict[str, Any]:
+    """Return stems of counts, else curves over a histogram; on a logarithmic axis, per factor of ten."""
+    at = table.index.to_numpy(dtype=np.float64)
+    heights = [table[series].to_numpy(dtype=np.float64) for series in table.columns]
+    step = float((at[-1] - at[0]) / (at.size - 1)) if at.size > 1 else 1.0
+    if kind.name == "count" and step == 1.0 and not log:
+        drawn = {"type": "counts", "first": float(at[0]), "step": 1, "n": int(at.size), "log": False}
+        return drawn | {"series": [_thin(h) for h in heights]}
+    rest = seen[seen != 0.0] if log or kind.atom is not None else seen
+    if log:
+        heights = [h * at * np.log(10.0) for h in heights]
+        at, rest = np.log10(at), np.log10(rest)
+    edges, density = _histogram(rest, at)
+    drawn = {
+        "type": "curve",
+        "log": log,
+        "edges": [_short(edge, 6) for edge in edges],
+        "bins": _thin(density * (rest.size / max(seen.size, 1))),
+        "series": [[], *(_thin(h) for h in heights[1:])],
+        "n": int(at.size),
+    }
+    if log:
+        return drawn | {"at": [_short(value, 5) for value in at]}
+    return drawn | {"first": float(at[0]) if at.size else 0.0, "step": step}
+
+
+def _histogram(seen: FloatArray, at: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the bins that overlap the grid; a bin's height is that of all cells, in the grid or not."""
+    if not seen.size or not at.size:
+        return np.empty(0), np.empty(0)
+    edges = histogram_edges(seen)
+    density, _ = np.histogram(seen, bins=edges, density=True)
+    inside = np.flatnonzero((edges[1:] > at[0]) & (edges[:-1] < at[-1]))
+    if not inside.size:
+        return np.empty(0), np.empty(0)
+    return edges[inside[0] : inside[-1] + 2], density[inside[0] : inside[-1] + 1]
+
+
+def _thin(heights: FloatArray) -> list[float | None]:
+    largest = float(np.nanmax(heights)) if heights.size and not np.isnan(heights).all() else 0.0
+    return [_short(h) if not h < _NOTHING * largest else 0 for h in heights.tolist()]
+
+
+def _short(value: float, digits: int = _DIGITS) -> float | None:
+    """Return few digits; None for what is no number, which JSON does not know."""
+    if not np.isfinite(value):
+        return None
+    short = float(f"{value:.{digits}g}")
+    return int(short) if short.is_integer() and abs(short) < 1e15 else short

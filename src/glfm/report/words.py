@@ -1,0 +1,66 @@
+"""Numbers and names as people write them."""
+
+from __future__ import annotations
+
+import math
+
+__all__ = ["MINUS", "chance", "clipped", "counted", "number", "percent"]
+
+MINUS = "\u2212"
+_SPACE = "\u00a0"  # no line break between a number and its sign
+_SMALL = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+
+
+def percent(share: float) -> str:
+    """Return a share in per cent, never rounded to all or nothing."""
+    if not math.isfinite(share):
+        return "unknown"
+    value = 100.0 * share
+    if value in (0.0, 100.0):
+        text = f"{value:.0f}"
+    elif value < 0.1:
+        text = "under 0.1"
+    elif value < 9.95:
+        text = f"{value:.1f}".removesuffix(".0")
+    elif value > 99.5:
+        text = "over 99"
+    else:
+        text = f"{value:.0f}"
+    return f"{text}{_SPACE}%"
+
+
+def number(value: float) -> str:
+    """Return a number with three or four digits that matter."""
+    if not math.isfinite(value):
+        return "unknown"
+    size = abs(value)
+    if size >= 1e9 or 0 < size < 1e-3:
+        return f"{value:.3g}".replace("-", MINUS)
+    if size >= 1000:
+        text = f"{value:,.0f}"
+    elif size >= 100:
+        text = f"{value:.1f}".removesuffix(".0")
+    else:
+        text = f"{value:.3g}"
+    return text.replace("-", MINUS)
+
+
+def counted(n: int, noun: str, plural: str | None = None) -> str:
+    """Return a number of things: "one row", "1,234 rows"."""
+    text = _SMALL[n] if n < len(_SMALL) else f"{n:,}"
+    return f"{text} {noun if n == 1 else plural or noun + 's'}"
+
+
+def chance(log_p: float) -> str:
+    """Return a probability, given as its logarithm, as "1 in 2,300"."""
+    if log_p < math.log(1e-6):
+        return "less than 1 in a million"
+    odds = math.exp(-log_p)
+    digits = -(math.floor(math.log10(odds)) - 1) if odds >= 10 else 0
+    return f"1 in {round(odds, digits):,.0f}"
+
+
+def clipped(text: object, most: int = 60) -> str:
+    """Return text that is not longer than `most` characters."""
+    whole = str(text)
+    return whole if len(whole) <= most else whole[: most - 1].rstrip() + "…"
