@@ -99,9 +99,10 @@ class Draw:
         Z[:, bias:] = np.unpackbits(self.packed[rows], axis=1, count=self.n_features)
         return Z
 
-    def log_densities(self, x: FloatArray) -> FloatArray:
-        """Log density of each encoded cell of `x` given this draw; NaN in the holes."""
-        Z = self.activations
+    def log_densities(self, rows: NDArray[np.intp] | None = None) -> FloatArray:
+        """Log density of each encoded cell of the table, or of some of its rows; NaN in the holes."""
+        rows = np.arange(self.problem.n_rows) if rows is None else rows
+        x, Z = self.problem.x[rows], self.activations_of(rows)
         columns = [
             kind.log_density(x[:, d], Z @ self.weights[:, part], float(self.variances[d]), self.thetas[d])
             for d, (kind, part) in enumerate(
@@ -113,7 +114,7 @@ class Draw:
     @cached_property
     def log_likelihood(self) -> float:
         """Log density of the observed cells given Z, B, thresholds and noise variances."""
-        return float(np.nansum(self.log_densities(self.problem.x)))
+        return float(np.nansum(self.log_densities()))
 
 
 class Draws(Sequence[Draw]):

@@ -273,7 +273,7 @@ class TestPredictive:
 
     def test_logpdf_is_the_average_over_draws(self, model, frame):
         got = model.predictive().logpdf(frame)
-        each = np.stack([draw.log_densities(model._problem.x) for draw in model.draws_])
+        each = np.stack([draw.log_densities() for draw in model.draws_])
         want = np.log(np.exp(each).mean(axis=0))
         np.testing.assert_allclose(got.to_numpy(), want, rtol=1e-9)
         assert got.isna().equals(frame.isna())
@@ -513,3 +513,14 @@ def test_ignored_columns_keep_their_holes():
     assert any("id" in str(warning.message) for warning in caught)
     assert done["id"].isna().sum() == 1
     assert not done["x"].isna().any()
+
+
+def test_the_log_likelihood_of_a_large_table_is_judged_by_some_rows(monkeypatch):
+    frame = mixed()
+    model = glfm.GLFM(**QUICK).fit(frame)
+    whole = model.diagnostics().traces["log-likelihood"]
+    np.testing.assert_allclose(whole, [draw.log_likelihood for draw in model.draws_])
+    monkeypatch.setattr("glfm.diagnostics._MOST_ROWS", 10)
+    rows = np.linspace(0, len(frame) - 1, 10).astype(int)
+    some = [np.nansum(draw.log_densities()[rows]) * len(frame) / 10 for draw in model.draws_]
+    np.testing.assert_allclose(model.diagnostics().traces["log-likelihood"], some)
