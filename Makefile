@@ -66,8 +66,9 @@ paper-missing: $(FRESH) ## the paper's missing-data experiment (days; QUICK=1: m
 	$(BIN)/python benchmarks/paper_missing.py $(if $(QUICK),--quick) $(ARGS)
 	$(BIN)/python docs/make_tables.py
 
-docs: $(STAMP) ## write the benchmark tables and figures into docs/
+docs: $(STAMP) ## write the benchmark tables and figures into docs/, and build the site in docs/_build
 	$(BIN)/python docs/make_tables.py
+	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build
 
 pictures: $(FRESH) ## draw the pictures of docs/pictures.md (minutes; needs GLFM_DATA)
 	$(BIN)/python docs/make_pictures.py

@@ -1,0 +1,23 @@
+"""How the pages in this folder become a site: `make docs`, offline, warnings are errors."""
+
+import glfm
+
+project = "glfm"
+author = "The glfm maintainers"
+release = version = glfm.__version__
+project_copyright = author
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+exclude_patterns = ["_build"]
+source_suffix = {".md": "markdown"}
+myst_heading_anchors = 3
+
+autodoc_member_order = "bysource"
+autodoc_typehints = "none"  # docstrings say what arguments are
+napoleon_google_docstring = False
+napoleon_use_ivar = True
+
+html_theme = "furo"
+html_title = f"glfm {release}"
+html_show_sourcelink = False
+html_show_sphinx = False
