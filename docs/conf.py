@@ -17,6 +17,7 @@ autodoc_typehints = "none"  # docstrings say what arguments are
 napoleon_google_docstring = False
 napoleon_use_ivar = True
 
+highlight_language = "none"  # blocks without a language are what was printed
 html_theme = "furo"
 html_title = f"glfm {release}"
 html_show_sourcelink = False
