@@ -6,7 +6,7 @@ import time
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pandas as pd
@@ -28,6 +28,9 @@ from glfm.schema import Schema
 from glfm.settings import at_least_one, check_budget, read_alpha, read_pinned, seed_sequence
 from glfm.summary import Pattern, Summary
 from glfm.table import Frame, encode
+
+if TYPE_CHECKING:
+    from glfm.pictures import Plot
 
 __all__ = ["GLFM"]
 
@@ -423,6 +426,13 @@ class GLFM(BaseEstimator):  # type: ignore[misc]
             zeros of a positive column are a value of their own, the row at 0 is a probability.
         """
         return self._summary.density(column, patterns, grid)
+
+    @property
+    def plot(self) -> Plot:
+        """Pictures of the fit: `model.plot.patterns()`, `.effects()`, `.map(by="state")`, ..."""
+        from glfm.pictures import Plot
+
+        return Plot(self._summary, self._frame, self._problem, self.draws_, self.predictive())
 
     def _rows(self, X: Any, unseen: Unseen) -> tuple[Frame, Rows]:
         """Return the rows of the fit, or those of a table never seen."""

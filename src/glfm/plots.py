@@ -18,12 +18,25 @@ if TYPE_CHECKING:
     from matplotlib.container import BarContainer
     from matplotlib.image import AxesImage
 
-__all__ = ["BLUE", "GREY", "ORANGE", "coverage", "errors", "feature_matrix", "intervals", "save"]
+__all__ = [
+    "BLUE",
+    "GREY",
+    "INK",
+    "ORANGE",
+    "PALE",
+    "SHADES",
+    "coverage",
+    "errors",
+    "feature_matrix",
+    "intervals",
+    "open_frame",
+    "save",
+]
 
 # Okabe and Ito's colours, which people with any colour vision can tell apart.
 BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#B8B8B8"
-_PALE, _BAND, _INK = "#F0F0F0", "#E2E2E2", "#333333"
-_SHADES = (BLUE, ORANGE, "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+PALE, _BAND, INK = "#F0F0F0", "#E2E2E2", "#333333"
+SHADES = (BLUE, ORANGE, "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 _MARKERS = "osD^vP"
 
 
@@ -48,7 +61,7 @@ def feature_matrix(
     shade = Z.astype(np.float64)
     if marked is not None:
         shade[marked] = 2.0
-    colours = ListedColormap([_PALE, BLUE, ORANGE])
+    colours = ListedColormap([PALE, BLUE, ORANGE])
     image = ax.imshow(shade, cmap=colours, vmin=0, vmax=2, aspect="auto", interpolation="nearest")
     for edge in np.arange(0.5, Z.shape[1] - 1):
         ax.axvline(edge, color="white", linewidth=3)
@@ -70,7 +83,7 @@ def errors(values: Mapping[str, Mapping[str, float]], *, ax: Axes) -> list[BarCo
         Where to draw.
     """
     methods = list(next(iter(values.values())))
-    shades = [BLUE, GREY, _INK]
+    shades = [BLUE, GREY, INK]
     height = 0.8 / len(methods)
     groups = np.arange(len(values))
     bars = []
@@ -78,14 +91,14 @@ def errors(values: Mapping[str, Mapping[str, float]], *, ax: Axes) -> list[BarCo
         sizes = [group[method] for group in values.values()]
         at = groups + (i - 0.5 * (len(methods) - 1)) * height
         drawn = ax.barh(at, sizes, height=0.9 * height, color=shades[i % len(shades)], label=method)
-        ax.bar_label(drawn, fmt="{:.2f}", padding=3, color=_INK, fontsize="small")
+        ax.bar_label(drawn, fmt="{:.2f}", padding=3, color=INK, fontsize="small")
         bars.append(drawn)
     ax.set_yticks(groups, list(values))
     ax.invert_yaxis()
     ax.margins(x=0.15)
     ax.set_xlim(left=0.0)
     ax.tick_params(axis="y", length=0)
-    _open(ax)
+    open_frame(ax)
     return bars
 
 
@@ -109,11 +122,11 @@ def intervals(
     at = np.arange(truth.size)
     lines = ax.vlines(at, lower, upper, colors=GREY, linewidth=max(1.0, min(4.0, 160.0 / truth.size)))
     middles = ax.scatter(at, middle, marker="_", s=30, color=BLUE, zorder=2)
-    shades: Any = np.where(missed, ORANGE, _INK)
+    shades: Any = np.where(missed, ORANGE, INK)
     values = ax.scatter(at, truth, s=14, color=shades, zorder=3, linewidths=0)
     ax.set_xticks([])
     ax.margins(x=0.02)
-    _open(ax)
+    open_frame(ax)
     return lines, middles, values
 
 
@@ -141,7 +154,7 @@ def coverage(
     """
     nominal = np.asarray(masses, dtype=np.float64)
     at = np.arange(nominal.size)
-    ax.hlines(nominal, at - 0.42, at + 0.42, colors=_INK, linewidth=1, zorder=2)
+    ax.hlines(nominal, at - 0.42, at + 0.42, colors=INK, linewidth=1, zorder=2)
     step = 0.8 / len(observed)
     points = {}
     lowest = 1.0
@@ -154,7 +167,7 @@ def coverage(
             x,
             shares,
             s=40,
-            color=_SHADES[i % len(_SHADES)],
+            color=SHADES[i % len(SHADES)],
             marker=_MARKERS[i % len(_MARKERS)],
             label=f"{name} ({sizes[name]})",
             zorder=3,
@@ -174,7 +187,7 @@ def coverage(
         title="kind (hidden cells)",
         alignment="left",
     )
-    _open(ax)
+    open_frame(ax)
     return points
 
 
@@ -187,7 +200,7 @@ def save(figure: Any, path: Path) -> None:
         raise DataError(f"The picture cannot be written to {str(path)!r}: {reason}.") from error
 
 
-def _open(ax: Axes) -> None:
+def open_frame(ax: Axes) -> None:
     """Leave out the lines of the frame that carry no scale."""
     ax.spines[["top", "right"]].set_visible(False)
     ax.spines[["left", "bottom"]].set_color(GREY)

@@ -25,6 +25,7 @@ LAYERS = [
     ["engine", "rows", "align", "uncertainty", "diagnostics"],
     ["predictive", "effects"],
     ["summary", "pooling", "calibration"],
+    ["pictures"],
     ["model"],
     ["baselines", "datasets", "files", "imputer", "testing"],
     ["demo"],
@@ -32,7 +33,7 @@ LAYERS = [
     ["__init__", "__main__"],
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
-PACKAGES = {"baselines", "kernels", "kinds", "testing"}
+PACKAGES = {"baselines", "kernels", "kinds", "pictures", "testing"}
 
 
 def imports(path: Path) -> set[str]:
