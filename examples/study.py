@@ -173,7 +173,13 @@ def spread(values: pd.Series[Any]) -> str:
 
 def how_many(models: dict[str, glfm.GLFM]) -> str:
     """Return a table of how many features each fit has, and how many matter."""
-    head = ["fit", "features, median (90 % of draws)", "with at least 3 % of the rows", "matter", "R-hat, largest"]
+    head = [
+        "fit",
+        "features, median (90 % of draws)",
+        "with at least 3 % of the rows",
+        "matter",
+        "R-hat, largest",
+    ]
     rows = []
     for name, model in models.items():
         n, status = sizes(model), model.features()["status"]
@@ -248,18 +254,20 @@ def agreement(one: glfm.GLFM, other: glfm.GLFM, least: float = LARGE) -> pd.Data
     return found[found["share"] > least]
 
 
-def agreement_words(one: glfm.GLFM, other: glfm.GLFM, what: str) -> str:
+def agreement_words(one: glfm.GLFM, other: glfm.GLFM, what: str, least: float = LARGE) -> str:
     """Return which common features a second seed finds again, and which are unstable."""
-    found = agreement(one, other)
+    found = agreement(one, other, least)
     if found.empty:
-        return f"{what}: no feature has more than {LARGE:.0%} of the rows, so there is nothing to compare."
+        return f"{what}: no feature has more than {least:.0%} of the rows, so there is nothing to compare."
     rows = [
         [name, f"{r['share']:.2f}", r["partner"], f"{r['correlation']:.2f}", "same" if same else "unstable"]
         for (name, r), same in zip(found.iterrows(), found["correlation"] > SAME, strict=True)
     ]
     head = ["feature (seed 0)", "share", "partner (seed 1)", "correlation of activations", f"above {SAME:g}?"]
     good = int((found["correlation"] > SAME).sum())
-    words = f"{what}: of {len(found)} features with more than {LARGE:.0%} of the rows, seed 1 finds {good} again."
+    words = (
+        f"{what}: of {len(found)} features with more than {least:.0%} of the rows, seed 1 finds {good} again."
+    )
     bad = list(found.index[found["correlation"] <= SAME])
     if bad:
         words += f" Unstable: {', '.join(bad)}."
@@ -341,7 +349,7 @@ def draw_sizes(models: dict[str, glfm.GLFM], paper: int, path: Path) -> None:
 
     from glfm.plots import BLUE, GREY, ORANGE, save
 
-    figure = Figure(figsize=(6.4, 2.6), layout="constrained")
+    figure = Figure(figsize=(8.0, 2.8), layout="constrained")
     ax = figure.subplots()
     for (name, model), colour in zip(models.items(), (BLUE, GREY), strict=False):
         n = sizes(model)
@@ -355,5 +363,5 @@ def draw_sizes(models: dict[str, glfm.GLFM], paper: int, path: Path) -> None:
     ax.set_ylabel("share of draws")
     ax.set_ylim(bottom=0)
     ax.spines[["top", "right"]].set_visible(False)
-    ax.legend(frameon=False, fontsize=8)
+    ax.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     save(figure, path)
