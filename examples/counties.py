@@ -13,6 +13,7 @@ import glfm
 from glfm.datasets import load_counties
 
 PAPER = 5  # features
+PLANS = [study.Plan(4, 600, 50, 6), study.Plan(4, 1000, 50, 10)]  # exact posterior; few features
 PAPER_TAILS = (0.0411, 0.0372)  # shares of the paper's features F4 and F5
 VOTES = {"democrat": "Democrat", "republican": "Republican", "perot": "Perot"}
 COLOURS = {"Democrat": "#0072B2", "Republican": "#D55E00", "Perot": "#009E73"}
@@ -381,7 +382,7 @@ def main(argv: Sequence[str] | None = None) -> study.Fits:
     """Fit, draw and write."""
     options = study.arguments("counties", argv)
     frame, schema, raw = load()
-    plans = [study.Plan(4, 800, 50, 8), study.Plan(4, 2000, 100, 10)]
+    plans = PLANS
     if options.quick:
         frame, raw = frame.iloc[::10].reset_index(drop=True), raw.iloc[::10].reset_index(drop=True)
         plans = [study.Plan(2, 20, 5, 2)] * 2

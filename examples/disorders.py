@@ -17,6 +17,7 @@ from glfm.datasets import load_nesarc_disorders
 from glfm.effects import noticeable
 
 PAPER = 3  # features
+PLANS = [study.Plan(4, 240, 40, 4), study.Plan(4, 240, 40, 4)]  # exact posterior; few features
 # Attribute: its name in the paper, and whether the paper finds an influence.
 ATTRIBUTES = {
     "sex": ("gender", True),
@@ -377,7 +378,7 @@ says; different: one of them does; not confirmed: none does. The last column nee
 def main(argv: Sequence[str] | None = None) -> Result:
     """Fit, draw and write."""
     options = study.arguments("disorders", argv)
-    plans = [study.Plan(4, 300, 50, 4), study.Plan(4, 500, 100, 5)]
+    plans = PLANS
     if options.quick:
         plans = [study.Plan(2, 20, 5, 2)] * 2
     result = run(*plans, every=40 if options.quick else 1)

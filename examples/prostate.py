@@ -14,6 +14,7 @@ import glfm
 from glfm.datasets import load_prostate
 
 PAPER = 4  # features
+PLANS = [study.Plan(4, 5000, 50, 100), study.Plan(4, 5000, 50, 100)]  # exact posterior; few features
 LOW, MIDDLE, HIGH = "0 or 0.2 mg", "1 mg", "5 mg"
 DOSES = {
     "0.0 mg (placebo)": LOW,
@@ -251,7 +252,7 @@ def main(argv: Sequence[str] | None = None) -> study.Fits:
     """Fit, draw and write."""
     options = study.arguments("prostate", argv)
     frame, schema = load()
-    plans = [study.Plan(4, 10_000, 250, 40), study.Plan(4, 10_000, 250, 40)]
+    plans = PLANS
     if options.quick:
         plans = [study.Plan(2, 40, 10, 2)] * 2
     fits = study.Fits.of(frame, schema, *plans, PAPER)
