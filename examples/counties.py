@@ -197,6 +197,20 @@ def _favours(model: glfm.GLFM, vote: str) -> tuple[str, int]:
     return str(best["feature"]), 1 if best["effect"] > 0 else -1
 
 
+def noise_words(model: glfm.GLFM) -> str:
+    """Return how much of each column the features leave to noise."""
+    names = [name for name in model.draws_[0].noise_variance if name != "state"]
+    left = {name: float(np.mean([draw.noise_variance[name] for draw in model.draws_])) for name in names}
+    votes, others = ([v for k, v in left.items() if (k in VOTES) == mine] for mine in (True, False))
+    words = (
+        f"On scales where every column has variance 1, the features leave noise of {min(votes):.2f} to {max(votes):.2f} in the "
+        f"three votes, which nearly add up to 100 %, and of {min(others):.2f} to {max(others):.2f} in the other numbers"
+    )
+    if max(votes) < min(others):
+        words += ": most of the effort goes into how a county voted, which many on-and-off features follow in steps"
+    return words + "."
+
+
 def outcome_table(model: glfm.GLFM, frame: pd.DataFrame, top: int = 5) -> str:
     """Return who won the counties of the most common patterns."""
     winner = winners(frame)
@@ -307,9 +321,9 @@ positive numbers that is learnt and centred, and zeros are a value of their own:
 {study.MATTER}
 
 The paper reports {PAPER}. The exact posterior with alpha = {study.ALPHA:g} has {study.spread(count["all"])} features,
-{study.spread(count["common"])} of them with at least 3 % of the counties, and {len(matter)} matter in the sense above. Three
-percentages of votes that nearly add up to 100 are one reason: many on-and-off features are needed to follow numbers that
-move against each other. In runs of the paper's toolbox the number of features sat at its memory cap (maxK - 2) every
+{study.spread(count["common"])} of them with at least 3 % of the counties, and {len(matter)} matter in the sense above. {noise_words(fits.free)}
+
+In runs of the paper's toolbox the number of features sat at its memory cap (maxK - 2) every
 time: five was a setting. To ask for few is a modelling choice, `max_features={fits.most}`, and
 {study.percent(float((study.sizes(fits.few)["all"] >= fits.most).mean()))} of its draws are at that bound.
 

@@ -203,7 +203,7 @@ def numbers_table(result: Result) -> str:
         rows.append(
             [
                 f"people with two features or more, {words}",
-                f"below {bound:.0%}",
+                f"below {study.percent(bound)}",
                 *map(study.percent, both),
                 f"**{verdict}**",
             ]

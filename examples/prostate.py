@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import study
+from scipy.stats import skew
 
 import glfm
 from glfm.datasets import load_prostate
@@ -149,6 +150,20 @@ def numbers_table(fits: study.Fits) -> str:
     return study.table(["", "the paper", "exact posterior", f"at most {fits.most} features"], rows)
 
 
+def tail_words(model: glfm.GLFM, frame: pd.DataFrame) -> str:
+    """Return which features do little but follow the tail of PAP."""
+    pap = frame["pap"].to_numpy(dtype=float)
+    own, log = (skew(t) for t in (from_minimum(frame["pap"]).forward(pap), np.log(pap)))
+    most = study.main_column(model)
+    found = sorted(name for name, column in most.items() if column == "pap")
+    words = ", ".join(found) or "none"
+    return (
+        f"Features that change PAP more than anything else: {words} ({len(found)} of {len(model.features())}). After the "
+        f"transform of the paper PAP still has a skewness of {own:.1f} (a logarithm would leave {log:.1f}): w = 2/sd is so "
+        "small next to the largest values that most patients lie together at its end, and features are spent on the rest."
+    )
+
+
 def _most_deaths(model: glfm.GLFM) -> str:
     """Return the feature that, alone, goes with the highest probability of prostatic death."""
     features = model.features()
@@ -221,6 +236,8 @@ Patterns of the features that matter:
 {study.features_table(fits.few, 0.0)}
 
 {study.patterns_table(fits.few, 9)}
+
+{tail_words(fits.few, frame)}
 
 ![every column under the five most common patterns](prostate-patterns.png)
 

@@ -24,12 +24,13 @@ SAME = 0.9  # correlation of activations from which two features are called the 
 CONFIRMED, DIFFERENT, NOT_CONFIRMED, OPEN = "confirmed", "different", "not confirmed", "cannot be checked"
 
 RULES = f"""A finding about a feature is a list of directions, such as "more vascular deaths". Among our features
-with at least {RARE:.0%} of the rows, the one that has most of these directions is looked at; a direction counts if the
+with at least {100 * RARE:.0f} % of the rows, the one that has most of these directions is looked at; a direction counts if the
 90 % interval of the effect leaves out zero. **Confirmed**: one feature has all directions, at least half of them large
 enough to be noticed ({NOTICEABLE_EFFECT:g} standard deviations of a number or an ordinal, {NOTICEABLE_CHANGE:g} of a
 level's probability), and at least half of the draws have the feature. **Different**: one feature has at least half of
 the directions. **Not confirmed**: none has. A feature may stand for its opposite, because "on" and "off" can be swapped
-when the bias is changed with it; the table then says "absence of"."""
+when the bias is changed with it; the table then says "absence of". The number of features is confirmed if it lies in the
+central 90 % of the draws."""
 
 
 # ---- fits
@@ -134,7 +135,7 @@ def quick_note(quick: bool) -> str:
 
 def percent(share: float) -> str:
     """Return a share in percent, with a digit more where it is small."""
-    return f"{share:.0%}" if share >= 0.1 else f"{share:.1%}"
+    return f"{100 * share:.0f} %" if share >= 0.0995 else f"{100 * share:.2g} %"
 
 
 def number(value: float) -> str:
@@ -210,7 +211,7 @@ def features_table(model: glfm.GLFM, least: float = RARE, most: int = 6) -> str:
     ]
     head = ["feature", "share", "90 % over draws", "found in draws", "status", "main implications"]
     rest = len(found) - len(kept)
-    note = f"\n\n{rest} more features have less than {least:.0%} of the rows." if rest else ""
+    note = f"\n\n{rest} more features have less than {percent(least)} of the rows." if rest else ""
     return table(head, rows) + note
 
 
@@ -227,6 +228,14 @@ def clear(model: glfm.GLFM) -> list[str]:
     """Return the features that matter."""
     status = model.features()["status"]
     return list(status.index[status == "clear"])
+
+
+def main_column(model: glfm.GLFM) -> dict[str, str]:
+    """Return the column that each feature changes most, among its sure effects."""
+    effects = model.effects()
+    sure = effects[(effects["lower"] > 0) | (effects["upper"] < 0)]
+    largest = sure.loc[sure["effect"].abs().groupby(sure["feature"]).idxmax()]
+    return dict(zip(largest["feature"], largest["column"], strict=True))
 
 
 # ---- two runs
@@ -258,16 +267,16 @@ def agreement_words(one: glfm.GLFM, other: glfm.GLFM, what: str, least: float = 
     """Return which common features a second seed finds again, and which are unstable."""
     found = agreement(one, other, least)
     if found.empty:
-        return f"{what}: no feature has more than {least:.0%} of the rows, so there is nothing to compare."
+        return (
+            f"{what}: no feature has more than {percent(least)} of the rows, so there is nothing to compare."
+        )
     rows = [
         [name, f"{r['share']:.2f}", r["partner"], f"{r['correlation']:.2f}", "same" if same else "unstable"]
         for (name, r), same in zip(found.iterrows(), found["correlation"] > SAME, strict=True)
     ]
     head = ["feature (seed 0)", "share", "partner (seed 1)", "correlation of activations", f"above {SAME:g}?"]
     good = int((found["correlation"] > SAME).sum())
-    words = (
-        f"{what}: of {len(found)} features with more than {least:.0%} of the rows, seed 1 finds {good} again."
-    )
+    words = f"{what}: of {len(found)} features with more than {percent(least)} of the rows, seed 1 finds {good} again."
     bad = list(found.index[found["correlation"] <= SAME])
     if bad:
         words += f" Unstable: {', '.join(bad)}."
@@ -330,8 +339,11 @@ def _change(effect: pd.Series[Any], way: int) -> str:
 def findings_table(
     findings: Sequence[Finding], free: glfm.GLFM, few: glfm.GLFM, most: int, opposite: bool = True
 ) -> str:
-    """Return the paper's findings about features beside ours."""
-    rows = []
+    """Return the paper's findings about features beside ours; the first is how many there are, `most`."""
+    count = sizes(free)["all"]
+    low, high = np.quantile(count, [0.05, 0.95])
+    verdict = CONFIRMED if low <= most <= high else NOT_CONFIRMED
+    rows = [[f"{most} features", f"**{verdict}**: {spread(count)} in 90 % of the draws", "chosen"]]
     for finding in findings:
         (verdict, words), (second, more) = (judge(model, finding, opposite) for model in (free, few))
         rows.append([finding.words, f"**{verdict}**: {words}", f"**{second}**: {more}"])
@@ -356,7 +368,7 @@ def draw_sizes(models: dict[str, glfm.GLFM], paper: int, path: Path) -> None:
         for what, style in (("all", "-"), ("common", "--")):
             share = np.bincount(n[what]) / len(n)
             at = np.arange(share.size)[np.flatnonzero(share)[0] :]
-            label = f"{name}, {'all' if what == 'all' else f'at least {RARE:.0%} of the rows'}"
+            label = f"{name}, {'all' if what == 'all' else f'at least {100 * RARE:.0f} % of the rows'}"
             ax.plot(at, share[at], style, marker=".", color=colour, label=label)
     ax.axvline(paper, color=ORANGE, label=f"the paper: {paper}")
     ax.set_xlabel("number of features")
