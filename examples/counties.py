@@ -292,8 +292,7 @@ def page(
         study.quick_note(quick),
         f"""{len(frame):,} counties of the United States: their people, and their votes in the presidential election of 1992
 between George Bush (Republican), Bill Clinton (Democrat) and Ross Perot. The paper looks for profiles of voters and reads
-five features off one sample. This page repeats the study with draws from the exact posterior: `make study-counties`, four
-fits, {fits.seconds / 60:.0f} minutes on two cores.""",
+five features off one sample. This page repeats the study with draws from the exact posterior: `make study-counties`, four fits.""",
         f"""## Set-up
 
 | column | kind | |
@@ -307,8 +306,8 @@ fits, {fits.seconds / 60:.0f} minutes on two cores.""",
 | farm | positive | % of the people, transform log(x + 1); {int((frame["farm"] == 0).sum())} zeros |
 | democrat, republican, perot | positive | % of the votes; {int(frame["perot"].isna().sum())} counties have none (missing) |
 
-The ten columns and the four logarithms are the paper's, and so are alpha = {study.ALPHA:g}, unit variance of weights,
-sampled noise variances and the bias. What differs: instead of a shift to the minimum, every column has a mapping to the
+The ten columns and the four logarithms are the paper's, and so are alpha = {study.ALPHA:g}, variance 1 of weights (in units of the
+noise), sampled noise variances and the bias. What differs: instead of a shift to the minimum, every column has a mapping to the
 positive numbers that is learnt and centred, and zeros are a value of their own: an interval, not a point far away (see
 [the artefact](#the-artefact-of-the-minimum)). The sampler is exact: {plans[0]}; with at most {fits.most} features,
 {plans[1]}.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -80,12 +79,10 @@ class Result:
     again: dict[str, glfm.GLFM]  # at most three features, another seed
     frame: pd.DataFrame
     well: np.ndarray  # people without a disorder
-    seconds: float
 
 
 def run(plan: study.Plan, few_plan: study.Plan, every: int) -> Result:
     """Fit every attribute with the disorders, people without a disorder pinned to no feature."""
-    begin = time.monotonic()
     data = load_nesarc_disorders()
     frame = data.frame.iloc[::every].reset_index(drop=True)
     well = ~(frame[DISORDERS] == "yes").any(axis=1).to_numpy(dtype=bool)
@@ -102,7 +99,7 @@ def run(plan: study.Plan, few_plan: study.Plan, every: int) -> Result:
         fits[name] = Background(free, few)
         if name in ("sex", "age"):
             again[name] = study.fit(part, schema, few_plan, 1, PAPER, well)
-    return Result(fits, again, frame, well, time.monotonic() - begin)
+    return Result(fits, again, frame, well)
 
 
 # ---- influence
@@ -301,8 +298,7 @@ def page(result: Result, plans: Sequence[study.Plan], quick: bool) -> list[str]:
 the social background of the people. The paper adds one attribute of the background at a time to the disorders, and asks
 whether features, sets of disorders that come together, change it. It reads three features off one sample, and finds an
 influence of gender and age and none of census region, race/ethnicity, marital status and education.
-`make study-disorders` repeats it: {2 * len(ATTRIBUTES) + len(result.again)} fits, {result.seconds / 60:.0f} minutes on two
-cores.
+`make study-disorders` repeats it: {2 * len(ATTRIBUTES) + len(result.again)} fits.
 
 **Only {len(DISORDERS)} of the paper's 20 disorders are public**: {", ".join(d.replace("_", " ") for d in DISORDERS)}.
 Bipolar disorder, dysthymia, specific phobia and the seven personality disorders are not, so what the paper says of them
@@ -311,7 +307,7 @@ cannot be checked, and "no disorder" means none of these {len(DISORDERS)}.""",
 
 Every fit has the {len(DISORDERS)} disorders (categorical, yes or no) and one of: gender (categorical, 2 levels), age (count,
 mapping "square": age = y²), census region (categorical, 4), race/ethnicity (categorical, 5), marital status (categorical,
-6), education (ordinal, 14). As in the paper: alpha = {study.ALPHA:g}, noise variance 1 (of age too), unit variance of
+6), education (ordinal, 14). As in the paper: alpha = {study.ALPHA:g}, noise variance 1 (of age too), variance 1 of
 weights, a bias, and people without a disorder ({study.percent(float(result.well.mean()))} of all) are pinned to no feature.
 What differs: fewer disorders, and an exact sampler: {plans[0]}; with at most {PAPER} features, {plans[1]}.
 

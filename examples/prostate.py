@@ -191,8 +191,7 @@ def page(fits: study.Fits, frame: pd.DataFrame, plans: Sequence[study.Plan], qui
         study.quick_note(quick),
         f"""In a trial of the years 1967 to 1969, {len(frame)} patients with prostate cancer of stage 3 or 4 were given
 different doses of diethylstilbestrol (DES). The paper asks what its model finds in five columns, and reads four features
-off one sample. This page repeats the study with draws from the exact posterior: `make study-prostate`, four fits,
-{fits.seconds / 60:.0f} minutes on two cores.""",
+off one sample. This page repeats the study with draws from the exact posterior: `make study-prostate`, four fits.""",
         f"""## Set-up
 
 | column | kind | |
@@ -203,7 +202,8 @@ off one sample. This page repeats the study with draws from the exact posterior:
 | pap | positive | serum prostatic acid phosphatase, the same transform |
 | status | categorical | alive, or dead of prostatic cancer, of vascular disease, of something else |
 
-As in the paper: alpha = {study.ALPHA:g}, unit variance of weights and thresholds, sampled noise variances, a bias. What
+As in the paper: alpha = {study.ALPHA:g}, variance 1 of weights (in units of the noise) and of
+thresholds, sampled noise variances, a bias. What
 differs: numbers are centred and scaled after the transform, so that the prior fits every column alike; holes are
 integrated out; and the sampler is exact, in several chains. {str(plans[0])[0].upper()}{str(plans[0])[1:]}; with at most
 {fits.most} features, {plans[1]}.

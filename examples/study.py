@@ -90,15 +90,13 @@ class Fits:
     few: glfm.GLFM
     few_again: glfm.GLFM
     most: int
-    seconds: float
 
     @classmethod
     def of(cls, frame: pd.DataFrame, schema: dict[str, Any], plan: Plan, few_plan: Plan, most: int) -> Fits:
         """Make the four fits."""
-        begin = time.monotonic()
         free, again = (fit(frame, schema, plan, seed) for seed in (0, 1))
         few, few_again = (fit(frame, schema, few_plan, seed, most) for seed in (0, 1))
-        return cls(free, again, few, few_again, most, time.monotonic() - begin)
+        return cls(free, again, few, few_again, most)
 
 
 def arguments(name: str, argv: Sequence[str] | None = None) -> argparse.Namespace:
