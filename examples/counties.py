@@ -292,7 +292,10 @@ def page(
         study.quick_note(quick),
         f"""{len(frame):,} counties of the United States: their people, and their votes in the presidential election of 1992
 between George Bush (Republican), Bill Clinton (Democrat) and Ross Perot. The paper looks for profiles of voters and reads
-five features off one sample. This page repeats the study with draws from the exact posterior: `make study-counties`, four fits.""",
+five features off one sample. This page repeats the study with draws from the exact posterior: `make study-counties`.
+
+In short: {study.in_short(fits.free, PAPER)} Two of the paper's five are counties at the minimum of a column:
+[an artefact](#the-artefact-of-the-minimum).""",
         f"""## Set-up
 
 | column | kind | |

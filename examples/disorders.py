@@ -140,14 +140,25 @@ def in_data(frame: pd.DataFrame, well: np.ndarray, attribute: str) -> str:
     return f"{disorder}: P({level}) {float(base[level]):.2f} → {float(base[level] + change.loc[level, disorder]):.2f}"
 
 
+def influence_verdict(result: Result, name: str) -> tuple[str, list[tuple[bool, str]]]:
+    """Return the verdict on the paper's word on an attribute, and what the two fits say."""
+    fits, paper = result.fits[name], ATTRIBUTES[name][1]
+    found = [influence(model, name) for model in (fits.free, fits.few)]
+    same = [yes == paper for yes, _ in found]
+    return study.CONFIRMED if all(same) else study.DIFFERENT if any(same) else study.NOT_CONFIRMED, found
+
+
+def influence_words(result: Result) -> str:
+    """Return the verdicts on all attributes in one sentence."""
+    said = [f"{words} {influence_verdict(result, name)[0]}" for name, (words, _) in ATTRIBUTES.items()]
+    return f"What the paper says of the influence of each attribute: {', '.join(said)}."
+
+
 def influence_table(result: Result) -> str:
     """Return the paper's word on every attribute beside ours."""
     rows = []
     for name, (words, paper) in ATTRIBUTES.items():
-        fits = result.fits[name]
-        found = [influence(model, name) for model in (fits.free, fits.few)]
-        same = [yes == paper for yes, _ in found]
-        verdict = study.CONFIRMED if all(same) else study.DIFFERENT if any(same) else study.NOT_CONFIRMED
+        verdict, found = influence_verdict(result, name)
         cells = [f"{'yes' if yes else 'no'}: {text}" for yes, text in found]
         rows.append(
             [
@@ -298,7 +309,9 @@ def page(result: Result, plans: Sequence[study.Plan], quick: bool) -> list[str]:
 the social background of the people. The paper adds one attribute of the background at a time to the disorders, and asks
 whether features, sets of disorders that come together, change it. It reads three features off one sample, and finds an
 influence of gender and age and none of census region, race/ethnicity, marital status and education.
-`make study-disorders` repeats it: {2 * len(ATTRIBUTES) + len(result.again)} fits.
+`make study-disorders` repeats it with draws from the exact posterior.
+
+In short: {study.in_short(sex.free, PAPER)} (With gender; the others are alike.) {influence_words(result)}
 
 **Only {len(DISORDERS)} of the paper's 20 disorders are public**: {", ".join(d.replace("_", " ") for d in DISORDERS)}.
 Bipolar disorder, dysthymia, specific phobia and the seven personality disorders are not, so what the paper says of them

@@ -188,6 +188,15 @@ def how_many(models: dict[str, glfm.GLFM]) -> str:
     return table(head, rows)
 
 
+def in_short(model: glfm.GLFM, paper: int) -> str:
+    """Return how many features the exact posterior has where the paper has some, and how many matter."""
+    n = sizes(model)
+    return (
+        f"The exact posterior has {spread(n['all'])} features (median and 90 % of the draws), {spread(n['common'])} of them "
+        f"with at least 3 % of the rows, where the paper reports {paper}; {len(clear(model))} matter."
+    )
+
+
 MATTER = """"Matter" counts features of the representative draw with status "clear": at least 3 % of the rows, an
 effect that a person would notice, and found again in at least half of the draws of all chains."""
 
@@ -274,7 +283,7 @@ def agreement_words(one: glfm.GLFM, other: glfm.GLFM, what: str, least: float = 
     ]
     head = ["feature (seed 0)", "share", "partner (seed 1)", "correlation of activations", f"above {SAME:g}?"]
     good = int((found["correlation"] > SAME).sum())
-    words = f"{what}: of {len(found)} features with more than {percent(least)} of the rows, seed 1 finds {good} again."
+    words = f"{what}: features with more than {percent(least)} of the rows: {len(found)}; found again by seed 1: {good}."
     bad = list(found.index[found["correlation"] <= SAME])
     if bad:
         words += f" Unstable: {', '.join(bad)}."
@@ -341,7 +350,7 @@ def findings_table(
     count = sizes(free)["all"]
     low, high = np.quantile(count, [0.05, 0.95])
     verdict = CONFIRMED if low <= most <= high else NOT_CONFIRMED
-    rows = [[f"{most} features", f"**{verdict}**: {spread(count)} in 90 % of the draws", "chosen"]]
+    rows = [[f"{most} features", f"**{verdict}**: {spread(count)}", "chosen"]]
     for finding in findings:
         (verdict, words), (second, more) = (judge(model, finding, opposite) for model in (free, few))
         rows.append([finding.words, f"**{verdict}**: {words}", f"**{second}**: {more}"])
