@@ -155,7 +155,7 @@ def numbers_table(fits: study.Fits) -> str:
     ]
     for row in rows:
         row[-1] = f"**{study.CONFIRMED if row[-1] else study.NOT_CONFIRMED}**"
-    head = ["", "the paper", "exact posterior", f"at most {fits.most} features", "verdict (within 0.05)"]
+    head = ["", "the paper", "exact posterior", f"at most {fits.most} features", "verdict"]
     return study.table(head, rows)
 
 

@@ -192,7 +192,7 @@ def in_short(model: glfm.GLFM, paper: int) -> str:
     """Return how many features the exact posterior has where the paper has some, and how many matter."""
     n = sizes(model)
     return (
-        f"The exact posterior has {spread(n['all'])} features (median and 90 % of the draws), {spread(n['common'])} of them "
+        f"the exact posterior has {spread(n['all'])} features (median and 90 % of the draws), {spread(n['common'])} of them "
         f"with at least 3 % of the rows, where the paper reports {paper}; {len(clear(model))} matter."
     )
 
