@@ -140,7 +140,7 @@ def numbers_table(fits: study.Fits) -> str:
     rows = [
         [
             "prostatic death without a feature",
-            "about 0.15",
+            "about 0.15 (± 0.05)",
             f"{free:.2f}",
             f"{few:.2f}",
             abs(free - 0.15) <= 0.05,
