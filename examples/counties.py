@@ -57,7 +57,7 @@ FINDINGS = [
     ),
 ]  # fmt: skip
 
-# Where the paper sees its patterns: which finding's feature, and the states.
+# Where the paper sees its patterns: which of the findings above, and the states.
 SOUTHEAST = [
     "Alabama",
     "Arkansas",
@@ -83,9 +83,9 @@ PLAINS = [
 ]
 LAKES = ["Illinois", "Indiana", "Iowa", "Maine", "Michigan", "Minnesota", "Missouri", "Ohio", "Wisconsin"]
 PLACES = [
-    ("Perot's white counties (100): north central-east, and Maine", "perot", LAKES),
-    ("Republican farming counties (101): north central-west", "republican", PLAINS),
-    ("Democratic counties (010), (110): the south east, with Arkansas", "democrat", SOUTHEAST),
+    ("Perot's white counties (100): north central-east, and Maine", 0, LAKES),
+    ("Republican farming counties (101): north central-west", 2, PLAINS),
+    ("Democratic counties (010), (110): the south east, with Arkansas", 1, SOUTHEAST),
 ]
 
 
@@ -170,31 +170,24 @@ def overlap(model: glfm.GLFM, rows: np.ndarray) -> tuple[str, float]:
 
 
 def places_table(fits: study.Fits, frame: pd.DataFrame) -> str:
-    """Return where, by state, the features are that favour each candidate most."""
+    """Return where, by state, the features are that come nearest to the paper's."""
     rows = []
-    for words, vote, states in PLACES:
+    for words, i, states in PLACES:
         cells = []
         for model in (fits.free, fits.few):
-            name, way = _favours(model, vote)
-            z = model.transform()[name].to_numpy(dtype=float)
+            match = study.judge(model, FINDINGS[i])
+            if not match.feature:
+                cells.append(f"**{study.NOT_CONFIRMED}**: no such feature")
+                continue
+            z = model.transform()[match.feature].to_numpy(dtype=float)
+            z = z if match.way > 0 else 1.0 - z
             inside = frame["state"].isin(states).to_numpy()
-            p, q = (float(np.mean(z[at] if way > 0 else 1.0 - z[at])) for at in (inside, ~inside))
+            p, q = float(z[inside].mean()), float(z[~inside].mean())
             verdict = study.CONFIRMED if p - q >= 0.1 else study.NOT_CONFIRMED
-            cells.append(
-                f"**{verdict}**: {'' if way > 0 else 'absence of '}{name}, {p:.2f} there, {q:.2f} elsewhere"
-            )
+            name = match.feature if match.way > 0 else f"absence of {match.feature}"
+            cells.append(f"**{verdict}**: {name}, {p:.2f} there, {q:.2f} elsewhere")
         rows.append([words, *cells])
     return study.table(["where the paper sees it", "exact posterior", f"at most {fits.most} features"], rows)
-
-
-def _favours(model: glfm.GLFM, vote: str) -> tuple[str, int]:
-    """Return the clear feature of the largest effect on a candidate's votes, and its direction."""
-    effects = model.effects()
-    kept = effects[
-        (effects["column"] == vote) & effects["feature"].isin(study.clear(model) or effects["feature"])
-    ]
-    best = kept.loc[kept["effect"].abs().idxmax()]
-    return str(best["feature"]), 1 if best["effect"] > 0 else -1
 
 
 def noise_words(model: glfm.GLFM) -> str:
@@ -233,14 +226,13 @@ def coverage_table(fits: study.Fits) -> str:
     """Return how much of the country few features and patterns hold, in the paper and here."""
     rows = []
     three, five = ["counties with none but the three most common features", "more than 92 %"], [
-        "counties in the five most common patterns", "around 80 %"]  # fmt: skip
+        "counties in the five most common patterns of features that matter", "around 80 %"]  # fmt: skip
     for model in (fits.free, fits.few):
         first = list(model.features().index[:3])
         alone = model.patterns()
         others = [name for name in model.features().index if name not in first]
         three.append(study.percent(float(alone.loc[~alone[others].any(axis=1), "share"].sum())))
-        kept = study.clear(model) or None
-        five.append(study.percent(float(model.patterns(5, features=kept)["share"].sum())))
+        five.append(study.percent(float(model.patterns(5, features=study.matter(model))["share"].sum())))
     rows += [three, five]
     return study.table(["", "the paper", "exact posterior", f"at most {fits.most} features"], rows)
 
@@ -283,7 +275,7 @@ def page(
     fits: study.Fits, frame: pd.DataFrame, raw: pd.DataFrame, plans: Sequence[study.Plan], quick: bool
 ) -> list[str]:
     """Return the parts of the page."""
-    count, matter = study.sizes(fits.free), study.clear(fits.free)
+    count, matter = study.sizes(fits.free), study.matter(fits.free)
     models = {"exact posterior": fits.free, f"at most {fits.most}": fits.few}
     farm = (raw["farm"] == raw["farm"].min()).to_numpy()
     feature, alike = overlap(fits.free, farm)
@@ -323,7 +315,7 @@ positive numbers that is learnt and centred, and zeros are a value of their own:
 {study.MATTER}
 
 The paper reports {PAPER}. The exact posterior with alpha = {study.ALPHA:g} has {study.spread(count["all"])} features,
-{study.spread(count["common"])} of them with at least 3 % of the counties, and {len(matter)} matter in the sense above. {noise_words(fits.free)}
+{study.spread(count["common"])} of them with at least 3 % of the counties, and {len(matter)} of the representative draw matter. {noise_words(fits.free)}
 
 In runs of the paper's toolbox the number of features sat at its memory cap (maxK - 2) every
 time: five was a setting. To ask for few is a modelling choice, `max_features={fits.most}`, and
@@ -376,8 +368,7 @@ Who won the counties of each pattern:
 
 {study.findings_table(FINDINGS, fits.free, fits.few, fits.most)}
 
-Where the features that favour a candidate most are on. Confirmed: the mean activation in these states is at least 0.1
-above that elsewhere.
+Where these features are on. Confirmed: the mean activation in the states is at least 0.1 above that elsewhere.
 
 {places_table(fits, frame)}
 

@@ -33,17 +33,17 @@ CANCER, VASCULAR = "cancer", "vascular"
 
 FINDINGS = [
     study.Finding(
-        "F1: stage 3, low dose, larger tumour, more prostatic deaths",
-        {("stage", "4"): -1, ("dose", LOW): 1, ("size", None): 1, ("status", CANCER): 1},
+        "F1: more prostatic deaths, stage 3, low dose, larger tumour",
+        {("status", CANCER): 1, ("stage", "4"): -1, ("dose", LOW): 1, ("size", None): 1},
     ),
     study.Finding(
-        "F2: stage 3, 5 mg, small tumour, fewer prostatic and more cardiovascular deaths",
+        "F2: 5 mg, fewer prostatic and more cardiovascular deaths, stage 3, small tumour",
         {
-            ("stage", "4"): -1,
             ("dose", HIGH): 1,
-            ("size", None): -1,
             ("status", CANCER): -1,
             ("status", VASCULAR): 1,
+            ("stage", "4"): -1,
+            ("size", None): -1,
         },
     ),
     study.Finding(
@@ -204,7 +204,7 @@ def page(
         {"exact posterior": fits.free, few: fits.few, f"{few}, log PAP": logged}, frame
     )
     count = study.sizes(fits.free)
-    matter = study.clear(fits.free)
+    matter = study.matter(fits.free)
     return [
         "# Prostate cancer: what a drug does",
         study.quick_note(quick),
@@ -213,7 +213,7 @@ different doses of diethylstilbestrol (DES). The paper asks what its model finds
 off one sample. This page repeats the study with draws from the exact posterior: `make study-prostate`.
 
 In short: {study.in_short(fits.free, PAPER)} The effect of the drug on causes of death is **{verdict}** when
-the model is [asked directly](#the-drug-without-features); the paper's feature for it, F2, is **{study.judge(fits.free, FINDINGS[1])[0]}**
+the model is [asked directly](#the-drug-without-features); the paper's feature for it, F2, is **{study.judge(fits.free, FINDINGS[1]).verdict}**
 here.""",
         f"""## Set-up
 
@@ -239,7 +239,7 @@ integrated out; and the sampler is exact: {plans[0]}; with at most
 {study.MATTER}
 
 The paper reports {PAPER}. The exact posterior with alpha = {study.ALPHA:g} has {study.spread(count["all"])} features, of
-which {study.spread(count["common"])} have at least 3 % of the patients, and {len(matter)} matter in the sense above. In
+which {study.spread(count["common"])} have at least 3 % of the patients, and {len(matter)} of the representative draw matter. In
 runs of the toolbox of the paper the number of features sat at its memory cap (maxK - 2) every time: four was a
 setting, not a finding. Who wants few features can ask for them, `max_features={fits.most}`; it is a modelling choice,
 and {study.percent(float((study.sizes(fits.few)["all"] >= fits.most).mean()))} of the draws are at that bound.

@@ -23,14 +23,14 @@ LARGE = 0.10  # share of rows from which two runs are compared
 SAME = 0.9  # correlation of activations from which two features are called the same
 CONFIRMED, DIFFERENT, NOT_CONFIRMED, OPEN = "confirmed", "different", "not confirmed", "cannot be checked"
 
-RULES = f"""A finding about a feature is a list of directions, such as "more vascular deaths". Among our features
-with at least {100 * RARE:.0f} % of the rows, the one that has most of these directions is looked at; a direction counts if the
-90 % interval of the effect leaves out zero. **Confirmed**: one feature has all directions, at least half of them large
-enough to be noticed ({NOTICEABLE_EFFECT:g} standard deviations of a number or an ordinal, {NOTICEABLE_CHANGE:g} of a
-level's probability), and at least half of the draws have the feature. **Different**: one feature has at least half of
-the directions. **Not confirmed**: none has. A feature may stand for its opposite, because "on" and "off" can be swapped
-when the bias is changed with it; the table then says "absence of". The number of features is confirmed if it lies in the
-central 90 % of the draws."""
+RULES = f"""A finding about a feature is a list of directions, such as "more vascular deaths"; the first is what it is
+named for. Our features with at least {100 * RARE:.0f} % of the rows are searched for the one that has most of them; a direction
+counts if the 90 % interval of the effect leaves out zero. **Confirmed**: one feature has all directions, the first and at
+least half of all large enough to be noticed ({NOTICEABLE_EFFECT:g} standard deviations of a number or an ordinal,
+{NOTICEABLE_CHANGE:g} of a level's probability), and at least half of the draws have the feature. **Different**: one feature
+has the first and at least half of all directions. **Not confirmed**: none has. A feature may stand for its opposite,
+because "on" and "off" can be swapped when the bias is changed with it; the table then says "absence of". The number of
+features is confirmed if it lies in the central 90 % of the draws."""
 
 
 # ---- fits
@@ -155,6 +155,11 @@ def convergence(model: glfm.GLFM) -> str:
     words += f"{found[worst]:.2f} ({worst}), that of the log-likelihood {found['log-likelihood']:.2f}."
     if agree < len(found):
         words += " The chains do not agree in everything: shares and effects below carry that doubt."
+    if found[worst] > 1.5:
+        words += (
+            " Chains stay with sets of features of their own: what is found in a share 1/n of the draws is known to one of n "
+            "chains. They are different codings of the same table, and no draw is the true one."
+        )
     return words
 
 
@@ -177,14 +182,14 @@ def how_many(models: dict[str, glfm.GLFM]) -> str:
         "features, median (90 % of draws)",
         "with at least 3 % of the rows",
         "matter",
-        "R-hat, largest",
+        "stable",
+        "largest R-hat",
     ]
     rows = []
     for name, model in models.items():
-        n, status = sizes(model), model.features()["status"]
-        rhat = model.diagnostics().table["rhat"].max()
-        clear = int((status == "clear").sum())
-        rows.append([name, spread(n["all"]), spread(n["common"]), f"{clear} of {len(status)}", f"{rhat:.2f}"])
+        n, rhat = sizes(model), model.diagnostics().table["rhat"].max()
+        some = f"{len(matter(model))} of {len(model.features())}"
+        rows.append([name, spread(n["all"]), spread(n["common"]), some, len(stable(model)), f"{rhat:.2f}"])
     return table(head, rows)
 
 
@@ -193,12 +198,13 @@ def in_short(model: glfm.GLFM, paper: int) -> str:
     n = sizes(model)
     return (
         f"the exact posterior has {spread(n['all'])} features (median and 90 % of the draws), {spread(n['common'])} of them "
-        f"with at least 3 % of the rows, where the paper reports {paper}; {len(clear(model))} matter."
+        f"with at least 3 % of the rows, where the paper reports {paper}. Of its representative draw {len(matter(model))} "
+        f"matter, because they also do something that a person would notice; {len(stable(model))} of these are stable."
     )
 
 
-MATTER = """"Matter" counts features of the representative draw with status "clear": at least 3 % of the rows, an
-effect that a person would notice, and found again in at least half of the draws of all chains."""
+MATTER = """"Matter": features of the representative draw with at least 3 % of the rows and an effect that a person would
+notice. "Stable": those of them that are found again in at least half of the draws of all chains."""
 
 
 def features_table(model: glfm.GLFM, least: float = RARE, most: int = 6) -> str:
@@ -231,10 +237,16 @@ def patterns_table(model: glfm.GLFM, top: int, features: Sequence[str] | None = 
     return table(head, [["share", *(f"{share:.4f}" for share in kept["share"])]]) + f"\n\n{words}"
 
 
-def clear(model: glfm.GLFM) -> list[str]:
-    """Return the features that matter."""
-    status = model.features()["status"]
-    return list(status.index[status == "clear"])
+def matter(model: glfm.GLFM) -> list[str]:
+    """Return the features with at least 3 % of the rows and an effect that a person would notice."""
+    found = model.features()
+    return list(found.index[(found["share"] >= RARE) & (found["implications"] != "")])
+
+
+def stable(model: glfm.GLFM) -> list[str]:
+    """Return the features that matter and are found in at least half of the draws."""
+    found = model.features()["stability"]
+    return [name for name in matter(model) if found[name] >= 0.5]
 
 
 def main_column(model: glfm.GLFM) -> dict[str, str]:
@@ -301,24 +313,34 @@ class Finding:
     signs: dict[tuple[str, str | None], int] = field(default_factory=dict)
 
 
-def judge(model: glfm.GLFM, finding: Finding, opposite: bool = True) -> tuple[str, str]:
-    """Return the verdict on a finding by `RULES`, and the feature it rests on."""
+@dataclass(frozen=True)
+class Match:
+    """What comes of a finding: a verdict, and the feature that it rests on ("": none), or its absence."""
+
+    verdict: str
+    words: str
+    feature: str = ""
+    way: int = 1
+
+
+def judge(model: glfm.GLFM, finding: Finding, opposite: bool = True) -> Match:
+    """Return what comes of a finding by `RULES`."""
     features, effects = model.features(), model.effects()
+    signs = np.array(list(finding.signs.values()))
     best: tuple[Any, ...] = (-1.0,)
     for name, row in features[features["share"] >= RARE].iterrows():
         mine = effects[effects["feature"] == name]
         rows = pd.concat([mine[_is(mine, *key)] for key in finding.signs])
-        signs = np.array(list(finding.signs.values()))
         sure = ((rows["lower"] > 0) | (rows["upper"] < 0)).to_numpy()
         for way in (1, -1) if opposite else (1,):
             right = sure & (np.sign(rows["effect"].to_numpy()) == way * signs)
             noticed = right & noticeable(rows).to_numpy()
-            whole = right.all() and noticed.sum() >= 0.5 * right.size and row["stability"] >= 0.5
+            whole = right.all() and noticed[0] and noticed.mean() >= 0.5 and row["stability"] >= 0.5
             score = (float(whole), right.mean(), noticed.mean(), row["stability"])
-            if score > best[:4]:
+            if right[0] and right.mean() >= 0.5 and score > best[:4]:
                 best = (*score, name, row, rows, right, way)
-    if len(best) == 1 or best[1] < 0.5:
-        return NOT_CONFIRMED, "no feature has half of it"
+    if len(best) == 1:
+        return Match(NOT_CONFIRMED, "no feature has the first and half of all directions")
     whole, _, _, _, name, row, rows, right, way = best
     words = f"{'' if way > 0 else 'absence of '}{name} ({percent(row['share'])} of the rows, found in "
     words += f"{percent(row['stability'])} of draws): "
@@ -326,7 +348,7 @@ def judge(model: glfm.GLFM, finding: Finding, opposite: bool = True) -> tuple[st
         f"{'' if ok else '*'}{_name(key)} {_change(effect, way)}{'' if ok else '*'}"
         for key, (_, effect), ok in zip(finding.signs, rows.iterrows(), right, strict=True)
     ]
-    return (CONFIRMED if whole else DIFFERENT), words + ", ".join(said)
+    return Match(CONFIRMED if whole else DIFFERENT, words + ", ".join(said), str(name), way)
 
 
 def _is(effects: pd.DataFrame, column: str, level: str | None) -> pd.Series[bool]:
@@ -352,8 +374,8 @@ def findings_table(
     verdict = CONFIRMED if low <= most <= high else NOT_CONFIRMED
     rows = [[f"{most} features", f"**{verdict}**: {spread(count)}", "chosen"]]
     for finding in findings:
-        (verdict, words), (second, more) = (judge(model, finding, opposite) for model in (free, few))
-        rows.append([finding.words, f"**{verdict}**: {words}", f"**{second}**: {more}"])
+        found = [judge(model, finding, opposite) for model in (free, few)]
+        rows.append([finding.words, *(f"**{match.verdict}**: {match.words}" for match in found)])
     note = "Directions in *italics* are not as the paper has them, or not sure."
     head = ["the paper's finding", "exact posterior", f"at most {most} features"]
     return table(head, rows) + f"\n\n{note}"

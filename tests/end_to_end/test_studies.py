@@ -70,8 +70,8 @@ def test_prostate(data_dir, tmp_path, load, study):
         f"{seen.loc[dose, 'vascular']:.3f}" for dose in (prostate.LOW, prostate.MIDDLE, prostate.HIGH)
     ]
     for finding in prostate.FINDINGS:
-        verdict, words = study.judge(fits.free, finding)
-        assert f"| {finding.words} | **{verdict}**: {words} |" in text
+        match = study.judge(fits.free, finding)
+        assert f"| {finding.words} | **{match.verdict}**: {match.words} |" in text
 
 
 def test_counties(data_dir, tmp_path, load):
@@ -123,13 +123,17 @@ def made_up():
 def test_verdicts_follow_the_effects(made_up, study):
     (model, _), _ = made_up
     x, y, b = ("x", None), ("y", None), ("level", "b")
-    assert study.judge(model, study.Finding("", {x: 1, y: 1, b: 1}))[0] == study.CONFIRMED
+    assert study.judge(model, study.Finding("", {x: 1, y: 1, b: 1})).verdict == study.CONFIRMED
     opposite = study.Finding("", {x: -1, y: -1, b: -1})
-    verdict, words = study.judge(model, opposite)
-    assert verdict == study.CONFIRMED
-    assert words.startswith("absence of F1")
-    assert study.judge(model, opposite, opposite=False)[0] == study.NOT_CONFIRMED
-    assert study.judge(model, study.Finding("", {x: 1, y: 1, b: -1}))[0] == study.DIFFERENT
+    match = study.judge(model, opposite)
+    assert match.verdict == study.CONFIRMED
+    assert match.words.startswith("absence of F1")
+    assert study.judge(model, opposite, opposite=False).verdict == study.NOT_CONFIRMED
+    assert study.judge(model, study.Finding("", {x: 1, y: 1, b: -1})).verdict == study.DIFFERENT
+    assert (
+        study.judge(model, study.Finding("", {b: -1, x: 1, y: 1}), opposite=False).verdict
+        == study.NOT_CONFIRMED
+    )
 
 
 def test_two_runs_are_compared_by_their_activations(made_up, study):
