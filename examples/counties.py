@@ -286,8 +286,8 @@ def page(
 between George Bush (Republican), Bill Clinton (Democrat) and Ross Perot. The paper looks for profiles of voters and reads
 five features off one sample. This page repeats the study with draws from the exact posterior: `make study-counties`.
 
-In short: {study.in_short(fits.free, PAPER)} Two of the paper's five are counties at the minimum of a column:
-[an artefact](#the-artefact-of-the-minimum).""",
+In short: {study.in_short(fits.free, PAPER)} Two of the paper's five have, to four digits,
+the shares of the counties that are at the minimum of a column: [an artefact](#the-artefact-of-the-minimum).""",
         f"""## Set-up
 
 | column | kind | |
@@ -333,7 +333,7 @@ the paper calls tails of distributions.
 
 The share of counties without farm people is {farm.mean():.4f}, that of the paper's F4 {PAPER_TAILS[0]:.4f}; the share
 without black people is {float((raw["black"] == 0).mean()):.4f}, that of its F5 {PAPER_TAILS[1]:.4f}. (The column of black people
-is not in the paper's table of columns, but in the script of its toolbox.) They are not tails but two sets of zeros. Our
+is not in the paper's table of columns, but in the script of its toolbox.) So they are two sets of zeros, not tails. Our
 feature most like the counties without farm people, {feature}, has {study.percent(alike)} of the rows in common with them:
 {"such a feature is here too." if alike >= 0.5 else "there is no such feature here."}""",
         f"""## Features of the exact posterior
@@ -375,8 +375,8 @@ Where these features are on. Confirmed: the mean activation in the states is at 
 {coverage_table(fits)}
 
 The paper also says of pattern (000) about 50 % for the Democrat, 48 % for the Republican and 27 % for Perot, which add up
-to 125 %: they cannot be averages of counties, where the means are {frame["democrat"].mean():.0f}, {frame["republican"].mean():.0f} and
-{frame["perot"].mean():.0f} %.""",
+to 125 %, while averages over any set of counties add up to 100 % at most; those of all counties are
+{frame["democrat"].mean():.0f}, {frame["republican"].mean():.0f} and {frame["perot"].mean():.0f} %.""",
         f"""## Two seeds
 
 {study.agreement_words(fits.free, fits.again, "Exact posterior")}

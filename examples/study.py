@@ -199,7 +199,7 @@ def in_short(model: glfm.GLFM, paper: int) -> str:
     return (
         f"the exact posterior has {spread(n['all'])} features (median and 90 % of the draws), {spread(n['common'])} of them "
         f"with at least 3 % of the rows, where the paper reports {paper}. Of its representative draw {len(matter(model))} "
-        f"matter, because they also do something that a person would notice; {len(stable(model))} of these are stable."
+        f"matter, because they also do something that a person would notice; stable among them: {len(stable(model))}."
     )
 
 

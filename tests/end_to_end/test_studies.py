@@ -144,4 +144,4 @@ def test_two_runs_are_compared_by_their_activations(made_up, study):
     expected = np.corrcoef(ours, other.transform().to_numpy()[:, partner])[0, 1]
     assert found.loc["F1", "correlation"] == pytest.approx(expected)
     assert expected > study.SAME
-    assert "seed 1 finds" in study.agreement_words(one, other, "Made up")
+    assert "found again by seed 1: 1" in study.agreement_words(one, other, "Made up")
