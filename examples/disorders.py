@@ -105,10 +105,10 @@ def run(plan: study.Plan, few_plan: study.Plan, every: int) -> Result:
 # ---- influence
 
 
-def influence(model: glfm.GLFM, attribute: str) -> tuple[bool, str]:
+def influence(model: glfm.GLFM, attribute: str, stability: float = 0.0) -> tuple[bool, str]:
     """Return whether a feature changes the attribute noticeably, and the largest change of one that may count."""
     features, effects = model.features(), model.effects()
-    kept = features.index[features["share"] >= study.RARE]
+    kept = features.index[(features["share"] >= study.RARE) & (features["stability"] >= stability)]
     mine = effects[(effects["column"] == attribute) & effects["feature"].isin(kept)].reset_index(drop=True)
     if mine.empty:
         return False, "no feature is common enough to say"
@@ -160,16 +160,26 @@ def influence_table(result: Result) -> str:
     for name, (words, paper) in ATTRIBUTES.items():
         verdict, found = influence_verdict(result, name)
         cells = [f"{'yes' if yes else 'no'}: {text}" for yes, text in found]
+        fits = result.fits[name]
+        strict = [influence(model, name, 0.5)[0] for model in (fits.free, fits.few)]
         rows.append(
             [
                 words,
                 "yes" if paper else "no",
                 *cells,
+                ", ".join("yes" if yes else "no" for yes in strict),
                 f"**{verdict}**",
                 in_data(result.frame, result.well, name),
             ]
         )
-    head = ["attribute", "paper: influence?", "exact posterior", f"at most {PAPER} features", "verdict"]
+    head = [
+        "attribute",
+        "paper: influence?",
+        "exact posterior",
+        f"at most {PAPER} features",
+        "stable features only",
+        "verdict",
+    ]
     return study.table([*head, "in the data: people with a disorder against people with none"], rows)
 
 
@@ -311,7 +321,7 @@ whether features, sets of disorders that come together, change it. It reads thre
 influence of gender and age and none of census region, race/ethnicity, marital status and education.
 `make study-disorders` repeats it with draws from the exact posterior.
 
-In short: {study.in_short(sex.free, PAPER)} (With gender; the others are alike.) {influence_words(result)}
+In short: {study.in_short(sex.free, PAPER)} (With gender; the others are [below](#how-many-features).) {influence_words(result)}
 
 **Only {len(DISORDERS)} of the paper's 20 disorders are public**: {", ".join(d.replace("_", " ") for d in DISORDERS)}.
 Bipolar disorder, dysthymia, specific phobia and the seven personality disorders are not, so what the paper says of them
@@ -324,7 +334,7 @@ mapping "square": age = y²), census region (categorical, 4), race/ethnicity (ca
 weights, a bias, and people without a disorder ({study.percent(float(result.well.mean()))} of all) are pinned to no feature.
 What differs: fewer disorders, and an exact sampler: {plans[0]}; with at most {PAPER} features, {plans[1]}.
 
-The largest R-hat of the six fits of the exact posterior is {worst:.2f}. {"With so many rows the chains stay near where they began: each tells of one of several ways to cut the same people into features, and a feature's stability below says how many chains found it." if worst > 1.05 else "The chains agree."}""",
+The largest R-hat of the six fits of the exact posterior is {worst:.2f}. {"The chains do not agree: after so few sweeps over so many rows each is in a place of its own, and longer ones were not tried. What follows is what an exact sampler visits, not a converged posterior; how often a feature is found says how many chains know it." if worst > 1.05 else "The chains agree."}""",
         f"""## How many features
 
 {sizes_table(result)}
@@ -361,7 +371,9 @@ With at most {PAPER} features:
 
 Rule: an attribute has an influence if a feature with at least 3 % of the people changes a level's probability by 0.1 or moves a number or an ordinal by half a standard deviation, with a 90 % interval
 that leaves out zero. Confirmed: the exact posterior and the fit with at most {PAPER} features both say what the paper
-says; different: one of them does; not confirmed: none does. The last column needs no model.
+says; different: one of them does; not confirmed: none does. Where chains disagree, a feature may be known to one of them only; the column
+"stable features only" asks the same of features found in at least half of the draws, in the exact posterior and with at
+most {PAPER} features. The last column needs no model.
 
 {influence_table(result)}
 

@@ -159,8 +159,9 @@ def convergence(model: glfm.GLFM) -> str:
         words += " The chains do not agree in everything: shares and effects below carry that doubt."
     if found[worst] > 1.5:
         words += (
-            " Chains stay with sets of features of their own: what is found in a share 1/n of the draws is known to one of n "
-            "chains. They are different codings of the same table, and no draw is the true one."
+            " Chains of this length stay with sets of features of their own, and what is found in a share 1/n of the draws is "
+            "known to one of n chains. Whether longer chains would agree was not tried: below, such features are examples of "
+            "what an exact sampler visits, not a converged posterior."
         )
     return words
 
