@@ -8,7 +8,7 @@ export OMP_NUM_THREADS = 1
 export OPENBLAS_NUM_THREADS = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lint format types unit test test-slow demo bench bench-heldout bench-imputation paper-missing docs pictures clean
+.PHONY: help setup lint format types unit test test-slow demo bench bench-heldout bench-imputation paper-missing study-prostate study-disorders study-counties studies docs pictures clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -65,6 +65,20 @@ bench-imputation: $(FRESH) ## errors of filled cells beside other imputers (hour
 paper-missing: $(FRESH) ## the paper's missing-data experiment (days; QUICK=1: minutes; needs GLFM_DATA)
 	$(BIN)/python benchmarks/paper_missing.py $(if $(QUICK),--quick) $(ARGS)
 	$(BIN)/python docs/make_tables.py
+
+# QUICK=1: seconds, and numbers that say nothing; OUTPUT=directory: somewhere else than docs/studies.
+STUDY = $(BIN)/python examples/$(@:study-%=%).py --output $(or $(OUTPUT),docs/studies) $(if $(QUICK),--quick)
+
+study-prostate: $(FRESH) ## the paper's study of a cancer trial, its page and figures (minutes; needs GLFM_DATA)
+	$(STUDY)
+
+study-disorders: $(FRESH) ## the paper's study of disorders and social background (20 minutes; needs GLFM_DATA)
+	$(STUDY)
+
+study-counties: $(FRESH) ## the paper's study of counties and votes (minutes; needs GLFM_DATA)
+	$(STUDY)
+
+studies: study-prostate study-disorders study-counties ## the paper's three studies
 
 docs: $(STAMP) ## write the benchmark tables and figures into docs/, and build the site in docs/_build
 	$(BIN)/python docs/make_tables.py
