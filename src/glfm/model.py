@@ -343,8 +343,8 @@ class GLFM(BaseEstimator):  # type: ignore[misc]
 
             `status` tells features worth reading from others: "clear"; "faint" (no effect that a person
             would notice: half a standard deviation of a number or an ordinal, 0.1 of a level's probability);
-            "rare" (below 3 % of the rows); "everywhere" (above 97 %); "unstable" (found in half of the draws
-            or fewer); "single" (one row, which is how the model speaks of an outlier).
+            "rare" (below 3 % of the rows); "everywhere" (above 97 %); "unstable" (found in fewer than half
+            of the draws); "single" (one row, which is how the model speaks of an outlier).
         """
         return self._summary.features.copy()
 

@@ -28,7 +28,7 @@ __all__ = ["EMPIRICAL", "NONE", "OTHER", "Summary", "pattern_name"]
 EMPIRICAL, NONE, OTHER = "empirical", "none", "other"
 
 RARE = 0.03  # share of rows below which a feature is called rare
-UNSTABLE = 0.5  # share of draws up to which it is called unstable
+UNSTABLE = 0.5  # share of draws below which it is called unstable
 
 _MASS = 0.9  # of all intervals
 _TOP = 5  # patterns that are shown unless said otherwise
@@ -286,7 +286,7 @@ class Summary:
 def _status(row: pd.Series[Any], has_effect: bool) -> str:
     if row["rows"] <= 1:
         return "single"
-    if row["stability"] <= UNSTABLE:
+    if row["stability"] < UNSTABLE:
         return "unstable"
     if row["share"] < RARE:
         return "rare"

@@ -82,7 +82,7 @@ class TestFeatures:
         assert "pulse from" in words
         assert "P(diet = strict)" in words
         assert "town" not in words
-        assert (clear["stability"] > 0.5).all()
+        assert (clear["stability"] >= 0.5).all()
 
     def test_a_feature_of_one_row_is_told_apart(self, model):
         table = model.features()
@@ -96,7 +96,8 @@ class TestFeatures:
             ({}, True, "clear"),
             ({}, False, "faint"),
             ({"rows": 1, "stability": 0.1}, True, "single"),
-            ({"stability": 0.5}, True, "unstable"),
+            ({"stability": 0.49}, True, "unstable"),
+            ({"stability": 0.5}, True, "clear"),
             ({"share": 0.02}, True, "rare"),
             ({"share": 0.98}, True, "everywhere"),
         ],
