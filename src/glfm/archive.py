@@ -1,4 +1,4 @@
-"""A file of named arrays and JSON values: a zip whose members are .npy and .json, and nothing that can run."""
+"""A file of named arrays and JSON values: a zip of .npy and .json members, none of which can run."""
 
 from __future__ import annotations
 

@@ -456,15 +456,21 @@ class GLFM(BaseEstimator):  # type: ignore[misc]
         write(Fitted(self.get_params(deep=False), *known), path, data)
         return Path(path)
 
-    def to_arviz(self) -> Any:
+    def to_arviz(self, *, thin: int = 1) -> Any:
         """Return the draws as ArviZ has them: an InferenceData (ArviZ 0.x) or a DataTree (1.x).
 
         Quantities that do not depend on the order of features are always there; weights and activations are
         those of the features F1, F2, ... of `features()`, NaN in draws in which a feature is not found.
+
+        Parameters
+        ----------
+        thin
+            Every `thin`-th draw of a chain is taken: every draw holds all cells of the table three times.
         """
         from glfm.export import to_arviz
 
-        return to_arviz(self._frame, self._problem, self.draws_, self._summary.aligned, self.predictive())
+        aligned = self._summary.aligned
+        return to_arviz(self._frame, self._problem, self.draws_, aligned, self._sample_seed, thin)
 
     def _rows(self, X: Any, unseen: Unseen) -> tuple[Frame, Rows]:
         """Return the rows of the fit, or those of a table never seen."""
@@ -502,7 +508,7 @@ class GLFM(BaseEstimator):  # type: ignore[misc]
 
 
 def load(path: str | PathLike[str]) -> GLFM:
-    """Return the model that `GLFM.save` wrote; a file of any origin is safe to load, as it holds only data."""
+    """Return the model that `GLFM.save` wrote; a file from anybody is safe to load, as it holds only data."""
     found = read(path, GLFM().get_params())
     model = GLFM(**found.parameters)
     model._adopt(found.schema, found.frame, found.problem, found.chains, found.seed)

@@ -169,7 +169,7 @@ class RowlessProblem(Problem):
         self.__dict__.update(known, spreads=spreads, level_counts=level_counts)
 
     @property
-    def x(self) -> FloatArray:  # type: ignore[override]
+    def x(self) -> FloatArray:
         """Raise the sentence that says what is missing."""
         raise DataError(NO_ROWS)
 

@@ -1,4 +1,4 @@
-"""A fitted model as one file: what is in it, and how it is read back; docs/model-files.md says it in words."""
+"""A fitted model as one file: what is in it, and how it is read back; see docs/model-files.md."""
 
 from __future__ import annotations
 
@@ -246,7 +246,11 @@ def _parameters(stored: dict[str, Any], reader: Reader, known: Collection[str]) 
 
 
 def _priors(stored: dict[str, Any]) -> Priors:
-    return Priors(**{name: tuple(v) if isinstance(v, list) else v for name, v in stored.items()})
+    arguments: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in stored.items()}
+    priors = Priors(**arguments)
+    if type(priors.bias) is not bool or type(priors.max_features) not in (int, type(None)):
+        raise ValueError("bias is a bool and max_features a whole number")
+    return priors
 
 
 def _finite(reader: Reader, name: str, shape: tuple[int, ...], above: float = -np.inf) -> FloatArray:

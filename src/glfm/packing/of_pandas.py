@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -71,7 +72,8 @@ def _unpack_index(described: Any, place: str, n: int, reader: Reader) -> pd.Inde
     names = [from_json(label) for label in described["names"]]
     index: pd.Index[Any]
     if "range" in described:
-        index = pd.RangeIndex(*[whole(reader, part, least=-(2**53)) for part in described["range"]])
+        start, stop, step = (whole(reader, part, least=-(2**53)) for part in described["range"])
+        index = pd.RangeIndex(start, stop, step)
     elif "levels" in described:
         parts = [_unpack_column(one, f"{place}/{i}", n, reader) for i, one in enumerate(described["levels"])]
         index = pd.MultiIndex.from_arrays(parts)
@@ -115,7 +117,7 @@ def _pack_column(values: Any, place: str, writer: Writer, name: object) -> dict[
         return {"type": text, **put_numbers(writer, place, plain, np.asarray(array.isna()))}
     if _TIMES.fullmatch(text) and pd.api.types.pandas_dtype(text) == dtype:
         return {"type": text, **put_numbers(writer, place, array.asi8)}
-    if dtype == object:
+    if pd.api.types.is_object_dtype(dtype):
         put_values(writer, place, array, name)
         return {"type": "object"}
     if isinstance(dtype, np.dtype) and dtype.kind in "biuf":
@@ -155,9 +157,15 @@ def _unpack_column(described: Any, place: str, n: int, reader: Reader) -> Any:
 
 
 def _string_dtype(storage: str, missing: Any) -> Any:
+    """Return the dtype, or the nearest one that this pandas has."""
+    if storage == "pyarrow" and find_spec("pyarrow") is None:
+        storage = "python"
     if missing is pd.NA:
         return pd.StringDtype(storage)
-    return pd.StringDtype(storage, na_value=np.nan)
+    try:
+        return pd.StringDtype(storage, na_value=np.nan)
+    except TypeError:  # pandas 2.2, whose text is objects
+        return np.dtype(object)
 
 
 def _times(values: Any, dtype: Any) -> Any:
