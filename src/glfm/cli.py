@@ -164,17 +164,12 @@ def fit(
     quiet: Quiet = False,
 ) -> None:
     """Fit a table and keep the model: glfm fit data.csv -o model.glfm."""
-    from glfm.files import read_table
-    from glfm.model import GLFM
-
     if output.is_dir() or not output.parent.is_dir():  # before the fit, not after
         raise FileError(
             f"The file {str(output)!r} cannot be written: its directory does not exist, or it is one."
         )
-    given = _read_schema(schema)
-    frame = read_table(data, na=na, schema=given)
-    model = GLFM(given, n_chains=chains, n_draws=draws, n_jobs=jobs, random_state=seed, progress=not quiet)
-    model.fit(frame, time_budget=time_budget).save(output, data=rows)
+    model = _fitted(data, schema, seed, chains, draws, time_budget, jobs, na, quiet)
+    model.save(output, data=rows)
     typer.echo(f"Wrote {output}. {model.diagnostics().verdict}")
 
 
@@ -212,7 +207,6 @@ def impute(
     model has never seen, and without a table those of its own.
     """
     from glfm.files import as_pandas, check_extension, read_table, write_table
-    from glfm.model import GLFM
 
     if output is not None:
         check_extension(output)  # before the fit, not after
@@ -225,15 +219,7 @@ def impute(
     elif data is None:
         raise DataError("There is nothing to fill: name a table, or a model with --model.")
     else:
-        given = _read_schema(schema)
-        frame = read_table(data, na=na, schema=given)
-        settings: dict[str, Any] = {
-            "n_chains": chains,
-            "n_draws": draws,
-            "n_jobs": jobs,
-            "progress": not quiet,
-        }
-        fitted = GLFM(given, random_state=seed, **settings).fit(frame, time_budget=time_budget)
+        fitted = _fitted(data, schema, seed, chains, draws, time_budget, jobs, na, quiet)
         completed = fitted.impute(how=how.value, n=m)
     completed = [as_pandas(table) for table in (completed if m > 1 else [completed])]
     if output is None:
@@ -269,8 +255,6 @@ def explore(
     glfm explore data.csv -o report.html fits the table; glfm explore --model model.glfm -o report.html
     explains the table that the model was fitted to.
     """
-    from glfm.files import read_table
-    from glfm.model import GLFM
     from glfm.report import check_page
 
     check_page(output)  # before the fit, not after
@@ -279,15 +263,7 @@ def explore(
     if model is not None:
         page = _read_model(model, schema).report(output, title=title or model.name)
     elif data is not None:
-        given = _read_schema(schema)
-        frame = read_table(data, na=na, schema=given)
-        settings: dict[str, Any] = {
-            "n_chains": chains,
-            "n_draws": draws,
-            "n_jobs": jobs,
-            "progress": not quiet,
-        }
-        fitted = GLFM(given, random_state=seed, **settings).fit(frame, time_budget=time_budget)
+        fitted = _fitted(data, schema, seed, chains, draws, time_budget, jobs, na, quiet)
         page = fitted.report(output, title=title or data.name)
     typer.echo(f"Wrote {page}: open it in a browser.")
 
@@ -342,6 +318,27 @@ def _read_schema(path: Path | None) -> Schema | None:
     from glfm.schema import Schema
 
     return Schema.from_json(path)
+
+
+def _fitted(
+    data: Path,
+    schema: Path | None,
+    seed: int,
+    chains: int,
+    draws: int,
+    time_budget: float | None,
+    jobs: int | None,
+    na: list[str] | None,
+    quiet: bool,
+) -> GLFM:
+    """Return a model of the table in a file, with the settings that every fitting command takes."""
+    from glfm.files import read_table
+    from glfm.model import GLFM
+
+    given = _read_schema(schema)
+    frame = read_table(data, na=na, schema=given)
+    model = GLFM(given, n_chains=chains, n_draws=draws, n_jobs=jobs, random_state=seed, progress=not quiet)
+    return model.fit(frame, time_budget=time_budget)
 
 
 def _read_model(path: Path, schema: Path | None) -> GLFM:
