@@ -22,6 +22,7 @@ __all__ = ["Reader", "Writer", "whole"]
 
 # More than so many bytes for every byte of the file is refused before memory is taken.
 _RATIO, _FREE = 100, 2**28
+_JSON = 8  # bytes that a byte of JSON may take once it is read
 _MOST_MEMBERS = 1_000_000
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # of every member: the same content gives the same bytes
 
@@ -62,7 +63,9 @@ class Writer:
 
     def _zipped(self) -> bytes:
         content = self._with(zipfile.ZIP_DEFLATED)
-        if sum(map(len, self._members.values())) > _limit(len(content)):  # nobody would believe it
+        if sum(_cost(name, len(member)) for name, member in self._members.items()) > _limit(
+            len(content)
+        ):  # nobody would believe it
             content = self._with(zipfile.ZIP_STORED)
         return content
 
@@ -121,7 +124,7 @@ class Reader:
             if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) or info.flag_bits & 1:
                 raise self.error(f"its member {info.filename[:80]!r} is compressed in another way or locked")
             self._members[info.filename] = info
-        total = sum(info.file_size for info in infos)
+        total = sum(_cost(info.filename, info.file_size) for info in infos)
         if total > _limit(self._size):
             raise self.error(
                 f"its {self._size} bytes would become {total}, more than is believed of any file"
@@ -194,6 +197,11 @@ def whole(reader: Reader, value: Any, least: int = 0, most: int = 2**53) -> int:
     if type(value) is not int or not least <= value <= most:
         raise reader.error(f"{str(value)[:40]!r} stands where a whole number from {least} on should")
     return value
+
+
+def _cost(name: str, size: int) -> int:
+    """Return the memory that a member takes, more or less."""
+    return size * (_JSON if name.endswith(".json") else 1)
 
 
 def _limit(size: int) -> int:

@@ -461,7 +461,9 @@ class TestHostileFiles:
         content = members(path)
         zeros = bytes(2**29)
         self.refuse(write(tmp_path / "x", {**content, "more.npy": zeros}), "would become 5")
-        self.refuse(write(tmp_path / "x", {**content, "model.json": zeros}), "would become 5")
+        self.refuse(write(tmp_path / "x", {**content, "model.json": zeros}), "would become 4")
+        lists = b"[" + b"[]," * 15_000_000 + b"[]]"
+        self.refuse(write(tmp_path / "x", {**content, "model.json": lists}), "would become 3")
         locked = write(tmp_path / "x", content, zipfile.ZIP_LZMA)
         self.refuse(locked, "compressed in another way")
 
@@ -532,6 +534,55 @@ class TestHostileFiles:
         assert refused > 0.8 * len(changed)
         for text in (b"[" * 100_000, b"{}", b"[]", b"1", b'{"format": NaN}', b'"' + b"1" * 10):
             self.refuse(write(tmp_path / "x", {**content, "model.json": text}))
+
+    @pytest.mark.parametrize("library", ["polars", "pyarrow", "pandas", "numpy"])
+    def test_tables_of_nonsense(self, library, tmp_path):
+        some = pd.DataFrame(
+            {
+                "when": pd.Series(WHEN.tz_localize("UTC")),
+                "who": pd.Categorical(["b", None, "a"]),
+                "m": pd.Series([1, None, 3], dtype="Int64"),
+            }
+        )
+        if library == "polars":
+            data = pl.from_pandas(some).with_columns(pl.Series("c", ["1", None, "2"]).cast(pl.Decimal(9, 2)))
+        elif library == "pyarrow":
+            data = pa.Table.from_pandas(some).append_column("c", pa.array([Decimal(1), None, None]))
+        else:
+            data = some if library == "pandas" else np.eye(3)
+        writer = Writer()
+        head = pack(Frame.read(data), writer)
+        writer.json("model", 0)
+        writer.write(tmp_path / "x")
+        tried = 0
+        for i, column in enumerate(head.get("columns", [head])):
+            for key in column:
+                for value in (
+                    None,
+                    -1,
+                    10**6,
+                    "x",
+                    "",
+                    "Int8",
+                    "int64",
+                    "period[x]",
+                    [],
+                    {},
+                    ["a", "a"],
+                    True,
+                ):
+                    changed = {**column, key: value}
+                    columns = (
+                        [*head["columns"][:i], changed, *head["columns"][i + 1 :]]
+                        if "columns" in head
+                        else []
+                    )
+                    with Reader(tmp_path / "x") as reader:
+                        try:
+                            unpack({**head, "columns": columns} if columns else changed, reader)
+                        except FileError as error:
+                            tried += "\n" not in str(error)
+        assert tried > 10
 
     def test_a_parameter_of_a_later_version(self, path, tmp_path):
         content = members(path)

@@ -40,7 +40,9 @@ def unpack(described: Any, reader: Reader) -> Frame:
         name = described["library"]
         needed = name if name == "polars" else "pyarrow"
         raise FileError(f"The model's table needs {needed} to be read: install {needed}.") from error
-    except MemoryError:
+    except (MemoryError, KeyboardInterrupt, SystemExit):
         raise
-    except Exception as error:  # whatever a frame library says of nonsense
+    except (
+        BaseException
+    ) as error:  # whatever a frame library says of nonsense: a panic of polars is no Exception
         raise reader.error("its table makes no sense") from error

@@ -24,7 +24,8 @@ from glfm.packing.values import (
 
 __all__ = ["pack", "unpack"]
 
-_TIMES = re.compile(r"(datetime64|timedelta64|period)\[[\w ,:+/-]{1,80}\]")
+# Names of zones, but no paths of files with zones.
+_TIMES = re.compile(r"(?!.*dateutil)(datetime64|timedelta64|period)\[[\w ,:+/-]{1,80}\]")
 _MASKED = re.compile(r"U?Int(8|16|32|64)|Float(32|64)|boolean")
 
 
