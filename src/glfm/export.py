@@ -51,8 +51,10 @@ def to_arviz(
     numbers = _chosen(draws, thin)
     shape = (len(numbers), len(numbers[0]))
     flat = [t for chain in numbers for t in chain]
+    cells = ~np.isnan(problem.x)
+    densities = [draws[t].log_densities(problem.x) for t in flat]
     posterior, dims, coords = _posterior(problem, [draws[t] for t in flat])
-    _add_features(posterior, problem, draws, aligned, flat)
+    posterior["total_log_likelihood"] = np.array([np.nansum(one) for one in densities])
     dims |= {
         "weight": ["feature", "pseudo_column"],
         "activation": ["row", "feature"],
@@ -63,7 +65,6 @@ def to_arviz(
         "row": _labels(frame.labels),
         "pseudo_column": _pseudo_columns(problem),
     }
-    cells = ~np.isnan(problem.x)
     rows, columns = np.nonzero(cells)
     labels = coords["row"]
     coords["cell"] = [f"{labels[n]}: {problem.names[d]}" for n, d in zip(rows, columns, strict=True)]
@@ -72,7 +73,6 @@ def to_arviz(
     for name, (dim, seen) in more.items():
         dims[name] = [dim]
         coords[dim] = [labels[n] for n in seen] if isinstance(labels, list) else labels[seen]
-    score = np.array([draws[t].log_densities(problem.x)[cells] for t in flat])
     stats = {
         "co_activation": np.array([LABEL_FREE["co-activation"](draws[t]) for t in flat]),
         "found": aligned.found[flat].sum(axis=1),
@@ -80,11 +80,21 @@ def to_arviz(
     groups = {
         "posterior": _by_chain(posterior, shape),
         "posterior_predictive": _by_chain(replicated, shape),
-        "log_likelihood": _by_chain({"cells": score}, shape),
+        "log_likelihood": _by_chain({"cells": np.array([one[cells] for one in densities])}, shape),
         "sample_stats": _by_chain(stats, shape),
         "observed_data": observed,
     }
-    return _gathered(arviz, groups, dims, coords, problem)
+    data = _gathered(arviz, groups, dims, coords)
+    for name, column in zip(observed, problem.kinds, strict=True):
+        kind = problem.kinds[column]
+        if isinstance(kind, LevelledKind):
+            for group in ("observed_data", "posterior_predictive"):
+                data[group][name].attrs["levels"] = [str(level) for level in kind.levels or ()]
+    features = _features(problem, draws, aligned, flat)
+    if features:
+        alone = _gathered(arviz, {"posterior": _by_chain(features, shape)}, dims, coords)
+        _add_group(data, "features", alone["posterior"])
+    return data
 
 
 def _arviz() -> Any:
@@ -97,7 +107,7 @@ def _arviz() -> Any:
     return arviz
 
 
-def _gathered(arviz: Any, groups: dict[str, Variables], dims: Named, coords: Any, problem: Problem) -> Any:
+def _gathered(arviz: Any, groups: dict[str, Variables], dims: Named, coords: Any) -> Any:
     """Put the groups together as the installed ArviZ does, each with the names that it uses."""
     used = {dim for group in groups.values() for name in group for dim in dims.get(name, ())}
     coords = {dim: labels for dim, labels in coords.items() if dim in used}
@@ -108,12 +118,17 @@ def _gathered(arviz: Any, groups: dict[str, Variables], dims: Named, coords: Any
         data = arviz.from_dict(groups, dims=dims, coords=coords)
     for group in groups:
         data[group].attrs["inference_library"] = "glfm"
-    for name, column in zip(groups["observed_data"], problem.kinds, strict=False):
-        kind = problem.kinds[column]
-        if isinstance(kind, LevelledKind):
-            for group in ("observed_data", "posterior_predictive"):
-                data[group][name].attrs["levels"] = [str(level) for level in kind.levels or ()]
     return data
+
+
+def _add_group(data: Any, name: str, group: Any) -> None:
+    """Add a group of our own: in the posterior, NaN and many variables would spoil what ArviZ says of it."""
+    if hasattr(data, "add_groups"):  # ArviZ 0.x, which warns of groups that it does not know
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            data.add_groups({name: group})
+    else:
+        data[name] = group.copy()
 
 
 def _chosen(draws: Draws, thin: int) -> list[list[int]]:
@@ -132,12 +147,13 @@ def _by_chain(variables: Variables, shape: tuple[int, int]) -> Variables:
 def _posterior(problem: Problem, draws: Sequence[Draw]) -> tuple[Variables, Named, dict[str, Any]]:
     """Return what does not depend on the order of features, with its dimensions and their labels."""
     found: Variables = {
-        "total_log_likelihood": np.array([draw.log_likelihood for draw in draws]),
         "n_features": np.array([draw.n_features for draw in draws]),
         "features_per_row": np.array([LABEL_FREE["features per row"](draw) for draw in draws]),
     }
     if problem.priors.alpha is None:
         found["alpha"] = np.array([draw.alpha for draw in draws])
+    if problem.priors.bias and problem.n_pseudo:
+        found["bias"] = np.array([draw.weights[0] for draw in draws])
     dims: Named = {}
     coords: dict[str, Any] = {}
     kinds = problem.kinds
@@ -162,15 +178,11 @@ def _between(problem: Problem, d: int, r: int) -> str:
     return f"{name}: {levels[r]} | {levels[r + 1]}"
 
 
-def _add_features(
-    posterior: Variables, problem: Problem, draws: Draws, aligned: Alignment, chosen: Sequence[int]
-) -> None:
-    """Add the weights of the bias, and weights and activations of the aligned features."""
+def _features(problem: Problem, draws: Draws, aligned: Alignment, chosen: Sequence[int]) -> Variables:
+    """Return weights and activations of the aligned features, NaN in draws that have not got them."""
     bias, n_features = int(problem.priors.bias), len(aligned.names)
-    if bias and problem.n_pseudo:
-        posterior["bias"] = np.array([draws[t].weights[0] for t in chosen])
     if not n_features:
-        return
+        return {}
     weight = np.full((len(chosen), n_features, problem.n_pseudo), np.nan)
     activation = np.full((len(chosen), problem.n_rows, n_features), np.nan, dtype=np.float32)
     for i, t in enumerate(chosen):
@@ -178,9 +190,7 @@ def _add_features(
         partner = aligned.partner[t, found]
         weight[i, found] = draws[t].weights[bias + partner]
         activation[i][:, found] = draws[t].Z[:, partner]
-    if problem.n_pseudo:
-        posterior["weight"] = weight
-    posterior["activation"] = activation
+    return {"activation": activation} | ({"weight": weight} if problem.n_pseudo else {})
 
 
 def _replicates(

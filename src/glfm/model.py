@@ -459,8 +459,8 @@ class GLFM(BaseEstimator):  # type: ignore[misc]
     def to_arviz(self, *, thin: int = 1) -> Any:
         """Return the draws as ArviZ has them: an InferenceData (ArviZ 0.x) or a DataTree (1.x).
 
-        Quantities that do not depend on the order of features are always there; weights and activations are
-        those of the features F1, F2, ... of `features()`, NaN in draws in which a feature is not found.
+        The group "posterior" has what does not depend on the order of features; the group "features" weights
+        and activations of the features F1, F2, ... of `features()`, NaN in draws that have not got one.
 
         Parameters
         ----------

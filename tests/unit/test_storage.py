@@ -3,6 +3,7 @@
 import copy
 import datetime
 import io
+import itertools
 import json
 import pickle
 import zipfile
@@ -558,11 +559,9 @@ class TestHostileFiles:
         writer.json("model", 0)
         writer.write(tmp_path / "x")
         columns = head.get("columns", [head])
-        changes = [
-            (i, key, value) for i, column in enumerate(columns) for key in column for value in NONSENSE
-        ]
+        keys = [(i, key) for i, column in enumerate(columns) for key in column]
         refused = 0
-        for i, key, value in changes:
+        for (i, key), value in itertools.product(keys, NONSENSE):
             changed = {**columns[i], key: value}
             if "columns" in head:
                 changed = {**head, "columns": [*columns[:i], changed, *columns[i + 1 :]]}
