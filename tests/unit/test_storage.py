@@ -115,6 +115,25 @@ class TestRoundTrip:
         assert model.save(tmp_path / "again.glfm").read_bytes() == path.read_bytes()
         assert glfm.load(path).save(tmp_path / "third.glfm").stat().st_size == path.stat().st_size
 
+    def test_numpy_and_json_are_enough_to_read_it(self, model, path):
+        """What docs/model-files.md says of a file."""
+        with zipfile.ZipFile(path) as file:
+            head = json.loads(file.read("model.json"))
+            stored = {
+                name: np.load(file.open(f"draws/{name}.npy")) for name in ("n_features", "weights", "Z")
+            }
+            change = np.load(file.open("table/0/numbers.npy"))
+        assert (head["format"], head["version"], head["n_rows"]) == ("glfm-model", 1, 30)
+        assert_array_equal(change, mixed()["change"])
+        row, byte = 0, 0
+        for draw, n_features in zip(model.draws_, stored["n_features"], strict=True):
+            assert_array_equal(stored["weights"][row : row + n_features + 1], draw.weights)
+            size = 30 * max(-(-n_features // 8), 1)
+            packed = stored["Z"][byte : byte + size].reshape(30, -1)
+            assert_array_equal(np.unpackbits(packed, axis=1)[:, :n_features], draw.Z)
+            row, byte = row + n_features + 1, byte + size
+        assert (row, byte) == (len(stored["weights"]), stored["Z"].size)
+
     def test_every_kind(self, kind_name, example, tmp_path):
         frame = pd.DataFrame({example.name: example.values, "more": np.arange(6) ** 2 / 3})
         if example.declared_levels:
@@ -149,7 +168,10 @@ class TestWithoutRows:
         pd.testing.assert_frame_equal(model.impute(new), bare.impute(new))
         pd.testing.assert_frame_equal(model.uncertainty(new), bare.uncertainty(new))
         pd.testing.assert_frame_equal(model.transform(new), bare.transform(new))
+        pd.testing.assert_frame_equal(model.log_likelihood(new, new), bare.log_likelihood(new, new))
         pd.testing.assert_frame_equal(model.features(), bare.features())
+        pd.testing.assert_frame_equal(model.effects(), bare.effects())
+        pd.testing.assert_frame_equal(model.patterns(), bare.patterns())
         pd.testing.assert_frame_equal(model.diagnostics().table, bare.diagnostics().table)
 
     def test_no_row_is_in_the_file(self, model, tmp_path):
