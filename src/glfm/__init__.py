@@ -8,6 +8,7 @@ __version__ = "0.1.0.dev0"
 # Heavy modules are imported when one of their names is first used.
 _HOMES = {
     "GLFM": "glfm.model",
+    "load": "glfm.model",
     "Imputer": "glfm.imputer",
     "Schema": "glfm.schema",
     "Real": "glfm.kinds.real",
@@ -21,6 +22,7 @@ _HOMES = {
     "Calibration": "glfm.calibration",
     "GLFMError": "glfm.errors",
     "DataError": "glfm.errors",
+    "FileError": "glfm.errors",
     "SchemaError": "glfm.errors",
     "SamplerError": "glfm.errors",
     "FitWarning": "glfm.errors",
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from glfm.calibration import Calibration as Calibration
     from glfm.engine import LocalEngine as LocalEngine
     from glfm.errors import DataError as DataError
+    from glfm.errors import FileError as FileError
     from glfm.errors import FitWarning as FitWarning
     from glfm.errors import GLFMError as GLFMError
     from glfm.errors import SamplerError as SamplerError
@@ -50,6 +53,7 @@ if TYPE_CHECKING:
     from glfm.kinds.real import Real as Real
     from glfm.mappings import Transform as Transform
     from glfm.model import GLFM as GLFM
+    from glfm.model import load as load
     from glfm.pooling import pool as pool
     from glfm.schema import Schema as Schema
 

@@ -24,27 +24,27 @@ class Chain:
         What the chain is conditioned on.
     schedule
         How many sweeps, and which are kept.
-    seed
-        Of the chain's own random stream.
+    start
+        Seed of the chain's own random stream; or a state to go on from.
     index
         Number of the chain.
     """
 
     def __init__(
-        self, problem: Problem, schedule: Schedule, seed: np.random.SeedSequence, index: int = 0
+        self, problem: Problem, schedule: Schedule, start: np.random.SeedSequence | State, index: int = 0
     ) -> None:
         self.problem = problem
         self.schedule = schedule
         self.index = index
-        self.state = State.start(problem, seed)
+        self.state = start if isinstance(start, State) else State.start(problem, start)
         self.draws: list[Draw] = []
         self._sampler = CollapsedSampler(problem)
-        self._holds_warmup = False
+        self.holds_warmup = False
 
     def __iter__(self) -> Iterator[State]:
         """Run to the end of the schedule, giving the state after every sweep."""
-        if self._holds_warmup:
-            self.draws, self._holds_warmup = [], False
+        if self.holds_warmup:
+            self.draws, self.holds_warmup = [], False
         while self.state.sweep < self.schedule.n_sweeps:
             self._sampler.sweep(self.state, adapt=self.state.sweep < self.schedule.n_warmup)
             if self.schedule.keeps(self.state.sweep):
@@ -59,5 +59,5 @@ class Chain:
 
     def keep(self, in_warmup: bool = False) -> None:
         """Keep the present state as a draw; one from warm-up goes when the chain goes on."""
-        self._holds_warmup = in_warmup
+        self.holds_warmup = in_warmup
         self.draws.append(Draw.of(self.problem, self.state, self.index, len(self.draws)))

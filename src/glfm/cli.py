@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from glfm import __version__
-from glfm.errors import DataError, FitWarning, GLFMError
+from glfm.errors import DataError, FileError, FitWarning, GLFMError
 
 if TYPE_CHECKING:
+    from glfm.model import GLFM
     from glfm.schema import Schema
 
 __all__ = ["app", "main"]
@@ -37,7 +38,21 @@ class How(StrEnum):
     sample = "sample"
 
 
+class Unseen(StrEnum):
+    """What becomes of a level that a fit did not know."""
+
+    error = "error"
+    missing = "missing"
+
+
 Data = Annotated[Path, typer.Argument(help="A table: csv, csv.gz, parquet or json, by extension.")]
+DataOrModel = Annotated[
+    Path | None,
+    typer.Argument(help="A table: csv, csv.gz, parquet or json, by extension; may go without with --model."),
+]
+ModelFile = Annotated[
+    Path | None, typer.Option("--model", help="A model of the command fit, in place of a new fit.")
+]
 SchemaFile = Annotated[
     Path | None, typer.Option("--schema", help="Kinds of columns, as JSON; see the command schema.")
 ]
@@ -131,8 +146,36 @@ def schema(data: Data, na: Na = None) -> None:
 
 
 @app.command()
-def impute(
+def fit(
     data: Data,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Where the model goes.")] = Path(
+        "model.glfm"
+    ),
+    rows: Annotated[
+        bool, typer.Option("--data/--no-data", help="Whether the rows of the table go into the file too.")
+    ] = True,
+    schema: SchemaFile = None,
+    seed: Seed = 0,
+    chains: Chains = 4,
+    draws: Draws = 100,
+    time_budget: TimeBudget = None,
+    jobs: Jobs = None,
+    na: Na = None,
+    quiet: Quiet = False,
+) -> None:
+    """Fit a table and keep the model: glfm fit data.csv -o model.glfm."""
+    if output.is_dir() or not output.parent.is_dir():  # before the fit, not after
+        raise FileError(
+            f"The file {str(output)!r} cannot be written: its directory does not exist, or it is one."
+        )
+    model = _fitted(data, schema, seed, chains, draws, time_budget, jobs, na, quiet)
+    model.save(output, data=rows)
+    typer.echo(f"Wrote {output}. {model.diagnostics().verdict}")
+
+
+@app.command()
+def impute(
+    data: DataOrModel = None,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="Where the completed table goes; default: stdout, as csv."),
@@ -144,46 +187,11 @@ def impute(
         int,
         typer.Option("--m", help="More than 1: so many sampled tables, OUTPUT with -1, -2, ... in its name."),
     ] = 1,
-    schema: SchemaFile = None,
-    seed: Seed = 0,
-    chains: Chains = 4,
-    draws: Draws = 100,
-    jobs: Jobs = None,
-    na: Na = None,
-    quiet: Quiet = False,
-) -> None:
-    """Fill the holes of a table."""
-    from glfm.files import check_extension, read_table, write_table
-    from glfm.model import GLFM
-
-    if output is not None:
-        check_extension(output)  # before the fit, not after
-    if m > 1 and output is None:
-        raise DataError(f"There is one stdout but --m is {m}: name the files with --output.")
-    given = _read_schema(schema)
-    frame = read_table(data, na=na, schema=given)
-    model = GLFM(
-        given, n_chains=chains, n_draws=draws, n_jobs=jobs, random_state=seed, progress=not quiet
-    ).fit(frame)
-    completed = model.impute(how=how.value, n=m)
-    if output is None:
-        typer.echo(completed.to_csv(index=False), nl=False)
-    elif m == 1:
-        write_table(completed, output)
-    else:
-        for i, table in enumerate(completed, start=1):
-            write_table(table, _numbered(output, i))
-
-
-@app.command()
-def explore(
-    data: Data,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Where the page goes.")] = Path(
-        "report.html"
-    ),
-    title: Annotated[
-        str | None, typer.Option("--title", help="Of the page; default: the name of the file.")
-    ] = None,
+    model: ModelFile = None,
+    unseen: Annotated[
+        Unseen,
+        typer.Option("--unseen", help="With --model: refuse a level that it does not know, or fill it."),
+    ] = Unseen.error,
     schema: SchemaFile = None,
     seed: Seed = 0,
     chains: Chains = 4,
@@ -193,16 +201,70 @@ def explore(
     na: Na = None,
     quiet: Quiet = False,
 ) -> None:
-    """Explain a table in one HTML page that needs no network: features, patterns, surprising cells."""
-    from glfm.files import read_table
-    from glfm.model import GLFM
+    """Fill the holes of a table: glfm impute data.csv -o done.csv.
+
+    With --model nothing is fitted: glfm impute --model model.glfm new.csv -o done.csv fills rows that the
+    model has never seen, and without a table those of its own.
+    """
+    from glfm.files import as_pandas, check_extension, read_table, write_table
+
+    if output is not None:
+        check_extension(output)  # before the fit, not after
+    if m > 1 and output is None:
+        raise DataError(f"There is one stdout but --m is {m}: name the files with --output.")
+    if model is not None:
+        fitted = _read_model(model, schema)
+        new = None if data is None else read_table(data, na=na, schema=fitted.schema_)
+        completed = fitted.impute(new, how=how.value, n=m, unseen=unseen.value)
+    elif data is None:
+        raise DataError("There is nothing to fill: name a table, or a model with --model.")
+    else:
+        fitted = _fitted(data, schema, seed, chains, draws, time_budget, jobs, na, quiet)
+        completed = fitted.impute(how=how.value, n=m)
+    completed = [as_pandas(table) for table in (completed if m > 1 else [completed])]
+    if output is None:
+        typer.echo(completed[0].to_csv(index=False), nl=False)
+    elif m == 1:
+        write_table(completed[0], output)
+    else:
+        for i, table in enumerate(completed, start=1):
+            write_table(table, _numbered(output, i))
+
+
+@app.command()
+def explore(
+    data: DataOrModel = None,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Where the page goes.")] = Path(
+        "report.html"
+    ),
+    title: Annotated[
+        str | None, typer.Option("--title", help="Of the page; default: the name of the file.")
+    ] = None,
+    model: ModelFile = None,
+    schema: SchemaFile = None,
+    seed: Seed = 0,
+    chains: Chains = 4,
+    draws: Draws = 100,
+    time_budget: TimeBudget = None,
+    jobs: Jobs = None,
+    na: Na = None,
+    quiet: Quiet = False,
+) -> None:
+    """Explain a table in one HTML page that needs no network: features, patterns, surprising cells.
+
+    glfm explore data.csv -o report.html fits the table; glfm explore --model model.glfm -o report.html
+    explains the table that the model was fitted to.
+    """
     from glfm.report import check_page
 
     check_page(output)  # before the fit, not after
-    given = _read_schema(schema)
-    frame = read_table(data, na=na, schema=given)
-    model = GLFM(given, n_chains=chains, n_draws=draws, n_jobs=jobs, random_state=seed, progress=not quiet)
-    page = model.fit(frame, time_budget=time_budget).report(output, title=title or data.name)
+    if (data is None) == (model is None):
+        raise DataError("One thing is explained: name either a table, or a model with --model.")
+    if model is not None:
+        page = _read_model(model, schema).report(output, title=title or model.name)
+    elif data is not None:
+        fitted = _fitted(data, schema, seed, chains, draws, time_budget, jobs, na, quiet)
+        page = fitted.report(output, title=title or data.name)
     typer.echo(f"Wrote {page}: open it in a browser.")
 
 
@@ -256,6 +318,35 @@ def _read_schema(path: Path | None) -> Schema | None:
     from glfm.schema import Schema
 
     return Schema.from_json(path)
+
+
+def _fitted(
+    data: Path,
+    schema: Path | None,
+    seed: int,
+    chains: int,
+    draws: int,
+    time_budget: float | None,
+    jobs: int | None,
+    na: list[str] | None,
+    quiet: bool,
+) -> GLFM:
+    """Return a model of the table in a file, with the settings that every fitting command takes."""
+    from glfm.files import read_table
+    from glfm.model import GLFM
+
+    given = _read_schema(schema)
+    frame = read_table(data, na=na, schema=given)
+    model = GLFM(given, n_chains=chains, n_draws=draws, n_jobs=jobs, random_state=seed, progress=not quiet)
+    return model.fit(frame, time_budget=time_budget)
+
+
+def _read_model(path: Path, schema: Path | None) -> GLFM:
+    from glfm.model import load
+
+    if schema is not None:
+        raise DataError("A model has the schema that it was fitted with: leave out --schema or --model.")
+    return load(path)
 
 
 def _numbered(path: Path, i: int) -> Path:

@@ -12,6 +12,7 @@ import pandas as pd
 
 from glfm.column import FloatArray
 from glfm.draws import Draw, Draws
+from glfm.problem import RowlessProblem
 
 __all__ = ["CONVERGED", "Diagnostics", "diagnose"]
 
@@ -24,7 +25,7 @@ _MOST_ROWS = 5000
 def _log_likelihood(draw: Draw) -> float:
     """Return the log-likelihood, of a large table as some evenly spaced rows suggest."""
     n_rows = draw.problem.n_rows
-    if n_rows <= _MOST_ROWS:
+    if n_rows <= _MOST_ROWS or isinstance(draw.problem, RowlessProblem):  # without rows it is stored
         return draw.log_likelihood
     rows = np.linspace(0, n_rows - 1, _MOST_ROWS).astype(np.intp)
     return float(np.nansum(draw.log_densities(rows))) * n_rows / _MOST_ROWS

@@ -59,8 +59,7 @@ def feature_effects(
     chosen = np.unique(np.append(chosen, aligned.chosen))
     parts = []
     for d, (name, kind) in enumerate(problem.kinds.items()):
-        seen = problem.x[~np.isnan(problem.x[:, d]), d]
-        measures = _measures(kind, seen)
+        measures = _measures(kind, problem.level_counts[d])
         shape = (chosen.size, len(aligned.names), len(measures.levels))
         without, having, effect = (np.full(shape, np.nan) for _ in range(3))
         for i, t in enumerate(chosen):
@@ -187,11 +186,10 @@ class _Measures:
         return np.column_stack([p @ np.arange(1.0, p.shape[1] + 1.0), p]) if self.kind.is_ordered else p
 
 
-def _measures(kind: Kind, seen: FloatArray) -> _Measures:
+def _measures(kind: Kind, counts: NDArray[np.int64]) -> _Measures:
     if not isinstance(kind, LevelledKind):
         return _Measures(kind, [None], np.empty(0))
-    share = np.bincount(seen.astype(np.intp), minlength=kind.n_levels) / max(seen.size, 1)
-    share = (share * seen.size + 0.5) / (seen.size + 0.5 * kind.n_levels)  # a level never seen has a unit too
+    share = (counts + 0.5) / (counts.sum() + 0.5 * kind.n_levels)  # a level never seen has a unit too
     unit = np.sqrt(share * (1.0 - share)) if kind.n_levels > 1 else np.ones(1)  # alone, nothing can change
     levels: list[object] = list(kind.levels or [None])
     return _Measures(kind, [None, *levels] if kind.is_ordered else levels, unit)

@@ -1,6 +1,6 @@
 """Exceptions and warnings of the package: each message is one sentence that says what to do."""
 
-__all__ = ["DataError", "FitWarning", "GLFMError", "SamplerError", "SchemaError"]
+__all__ = ["DataError", "FileError", "FitWarning", "GLFMError", "SamplerError", "SchemaError"]
 
 
 class GLFMError(Exception):
@@ -13,6 +13,10 @@ class SchemaError(GLFMError, ValueError):
 
 class DataError(GLFMError, ValueError):
     """A table holds something that its schema does not allow."""
+
+
+class FileError(GLFMError, ValueError):
+    """A model file is not what it should be, or cannot be written."""
 
 
 class SamplerError(GLFMError, RuntimeError):

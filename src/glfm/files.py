@@ -7,12 +7,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import narwhals.stable.v2 as nw
+import numpy as np
 import pandas as pd
 
 from glfm.errors import DataError
 from glfm.kinds import Kind
 
-__all__ = ["check_extension", "read_table", "write_table"]
+__all__ = ["as_pandas", "check_extension", "read_table", "write_table"]
 
 _EXTENSIONS = (".csv", ".csv.gz", ".parquet", ".json")
 
@@ -57,6 +59,13 @@ def read_table(
         raise
     except (OSError, ValueError) as error:  # what pandas raises for a broken file is a ValueError
         raise DataError(f"The file {str(path)!r} cannot be read: {_first_line(error)}.") from error
+
+
+def as_pandas(table: Any) -> pd.DataFrame:
+    """Return a completed table, of whichever library its model was fitted with, as a pandas frame."""
+    if isinstance(table, np.ndarray):
+        return pd.DataFrame(table, columns=[f"x{i}" for i in range(table.shape[1])])
+    return table if isinstance(table, pd.DataFrame) else nw.from_native(table).to_pandas()
 
 
 def write_table(frame: pd.DataFrame, path: Path) -> None:

@@ -120,10 +120,23 @@ class Transform:
     range: tuple[float, float] = (-np.inf, np.inf)
 
 
+# Functions with names, since nameless ones cannot be pickled.
+def _slope_of_log(x: FloatArray) -> FloatArray:
+    return 1.0 / x
+
+
+def _slope_of_log1p(x: FloatArray) -> FloatArray:
+    return 1.0 / (1.0 + x)
+
+
+def _slope_of_sqrt(x: FloatArray) -> FloatArray:
+    return np.asarray(0.5 / np.sqrt(x))
+
+
 TRANSFORMS: dict[str, Transform] = {
-    "log": Transform(np.log, np.exp, lambda x: 1.0 / x, "log"),
-    "log1p": Transform(np.log1p, np.expm1, lambda x: 1.0 / (1.0 + x), "log1p"),
-    "sqrt": Transform(np.sqrt, np.square, lambda x: 0.5 / np.sqrt(x), "sqrt", (0.0, np.inf)),
+    "log": Transform(np.log, np.exp, _slope_of_log, "log"),
+    "log1p": Transform(np.log1p, np.expm1, _slope_of_log1p, "log1p"),
+    "sqrt": Transform(np.sqrt, np.square, _slope_of_sqrt, "sqrt", (0.0, np.inf)),
 }
 
 

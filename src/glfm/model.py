@@ -23,17 +23,18 @@ from glfm.engine import LocalEngine, check_workers
 from glfm.errors import DataError, FitWarning, SchemaError
 from glfm.predictive import How, Predictive, Unseen
 from glfm.priors import Priors, Schedule
-from glfm.problem import Problem
+from glfm.problem import NO_ROWS, Problem
 from glfm.rows import NewRows, Rows, TrainingRows
 from glfm.schema import Schema
 from glfm.settings import at_least_one, check_budget, read_alpha, read_pinned, seed_sequence
+from glfm.storage import Fitted, read, write
 from glfm.summary import Pattern, Summary
 from glfm.table import Frame, encode
 
 if TYPE_CHECKING:
     from glfm.pictures import Plot
 
-__all__ = ["GLFM"]
+__all__ = ["GLFM", "load"]
 
 _MOST_ROUNDS = 5  # until="converged": the first run, and four times twice as many sweeps again
 
@@ -150,21 +151,33 @@ class GLFM(BaseEstimator):  # type: ignore[misc]
         table = encode(frame, schema.kinds)
         problem = Problem(schema.kinds, table.x, priors, read_pinned(inactive, frame.n_rows))
         seed = seed_sequence(self.random_state)
-        *chain_seeds, self._sample_seed = seed.spawn(self.n_chains + 1)
-        self._chains = [Chain(problem, schedule, chain_seeds[i], i) for i in range(self.n_chains)]
-        self.schema_ = schema
-        self.n_features_in_ = len(frame.names)
-        self.feature_names_in_ = np.array(frame.names, dtype=object)
-        self._frame, self._problem = frame, problem
+        *chain_seeds, sample_seed = seed.spawn(self.n_chains + 1)
+        chains = [Chain(problem, schedule, chain_seeds[i], i) for i in range(self.n_chains)]
+        self._adopt(schema, frame, problem, chains, sample_seed)
         self._run(time_budget, until == "converged")
         self._warn_if_bounded()
         return self
+
+    def _adopt(
+        self,
+        schema: Schema,
+        frame: Frame,
+        problem: Problem,
+        chains: list[Chain],
+        sample_seed: np.random.SeedSequence,
+    ) -> None:
+        self.schema_ = schema
+        self.n_features_in_ = len(frame.names)
+        self.feature_names_in_ = np.array(frame.names, dtype=object)
+        self._frame, self._problem, self._chains, self._sample_seed = frame, problem, chains, sample_seed
 
     def continue_fit(self, n_draws: int, *, time_budget: float | None = None) -> Self:
         """Add `n_draws` draws to every chain: the same, bit for bit, as if the first fit had been longer."""
         check_is_fitted(self, "draws_")
         check_budget(time_budget)
         check_workers(self.n_jobs)
+        if not self._chains:
+            raise DataError(NO_ROWS)
         schedule = self._chains[0].schedule
         longer = Schedule(schedule.n_warmup, schedule.n_draws + at_least_one(n_draws), schedule.thin)
         for chain in self._chains:
@@ -427,6 +440,38 @@ class GLFM(BaseEstimator):  # type: ignore[misc]
         known = self._frame, self.schema_, self._problem, self.draws_, self._summary, self.diagnostics()
         return write(Fit(*known, settings=self.get_params(deep=False)), path, title)
 
+    def save(self, path: str | PathLike[str], *, data: bool = True) -> Path:
+        """Write the fitted model to one file, which `glfm.load` reads; return its path.
+
+        Parameters
+        ----------
+        path
+            Of the file, such as "model.glfm"; one that exists is replaced at once or not at all.
+        data
+            False leaves the training rows out: the model still answers for new rows, but it can neither
+            impute its own rows nor go on. Which row had which feature stays, without its label.
+        """
+        check_is_fitted(self, "draws_")
+        known = self.schema_, self._frame, self._problem, self._chains, self.draws_, self._sample_seed
+        write(Fitted(self.get_params(deep=False), *known), path, data)
+        return Path(path)
+
+    def to_arviz(self, *, thin: int = 1) -> Any:
+        """Return the draws as ArviZ has them: an InferenceData (ArviZ 0.x) or a DataTree (1.x).
+
+        The group "posterior" has what does not depend on the order of features; the group "features" weights
+        and activations of the features F1, F2, ... of `features()`, NaN in draws that have not got one.
+
+        Parameters
+        ----------
+        thin
+            Every `thin`-th draw of a chain is taken: every draw holds all cells of the table three times.
+        """
+        from glfm.export import to_arviz
+
+        aligned = self._summary.aligned
+        return to_arviz(self._frame, self._problem, self.draws_, aligned, self._sample_seed, thin)
+
     def _rows(self, X: Any, unseen: Unseen) -> tuple[Frame, Rows]:
         """Return the rows of the fit, or those of a table never seen."""
         check_is_fitted(self, "draws_")
@@ -460,3 +505,12 @@ class GLFM(BaseEstimator):  # type: ignore[misc]
                 FitWarning,
                 stacklevel=3,
             )
+
+
+def load(path: str | PathLike[str]) -> GLFM:
+    """Return the model that `GLFM.save` wrote; a file from anybody is safe to load, as it holds only data."""
+    found = read(path, GLFM().get_params())
+    model = GLFM(**found.parameters)
+    model._adopt(found.schema, found.frame, found.problem, found.chains, found.seed)
+    model.draws_ = found.draws
+    return model

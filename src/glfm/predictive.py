@@ -123,7 +123,7 @@ class Predictive:
             holes = self._holes[name]
             for start in range(0, holes.size, _ROWS_AT_ONCE):
                 rows = holes[start : start + _ROWS_AT_ONCE]
-                part = cell_table(self.cells(name, rows), self._problem.x[:, d], tail)
+                part = cell_table(self.cells(name, rows), self._problem.spreads[d], tail)
                 for what in ("value", "lower", "upper"):
                     if what in part:
                         part[what] = kind.decode(part[what].to_numpy()).astype(object)

@@ -11,9 +11,16 @@ from numpy.typing import NDArray
 from glfm.column import FloatArray
 from glfm.errors import DataError
 from glfm.kinds.base import Evidence, Kind
+from glfm.kinds.levelled import LevelledKind
+from glfm.kinds.numeric import NumericKind
 from glfm.priors import Priors
 
-__all__ = ["Problem"]
+__all__ = ["NO_ROWS", "Problem", "RowlessProblem"]
+
+NO_ROWS = (
+    "The model was saved with data=False, without its training rows, which this needs: load a file that has "
+    "them, or pass rows of your own where X is asked for."
+)
 
 _ROWS_PER_BLOCK = 2048  # a block of pseudo-observations stays in the cache while its columns are drawn
 
@@ -123,6 +130,49 @@ class Problem:
         """The harmonic number of the rows."""
         return float((1.0 / np.arange(1, self.n_rows + 1)).sum())
 
+    @cached_property
+    def spreads(self) -> tuple[float, ...]:
+        """How far the observed cells of each column spread: a variance or an entropy; 1 for other kinds."""
+        spread = [
+            kind.spread(self.x[:, d]) if isinstance(kind, LevelledKind | NumericKind) else 1.0
+            for d, kind in enumerate(self.kinds.values())
+        ]
+        return tuple(spread)
+
+    @cached_property
+    def level_counts(self) -> tuple[NDArray[np.int64], ...]:
+        """How often each level of each column is observed; empty for columns without levels."""
+        counts = []
+        for d, kind in enumerate(self.kinds.values()):
+            seen = self.x[~np.isnan(self.x[:, d]), d].astype(np.intp)
+            n_levels = kind.n_levels if isinstance(kind, LevelledKind) else 0
+            counts.append(np.bincount(seen if n_levels else seen[:0], minlength=n_levels).astype(np.int64))
+        return tuple(counts)
+
     def per_pseudo_column(self, values: Sequence[float] | FloatArray) -> FloatArray:
         """Repeat a value per column for each of its free pseudo-columns."""
         return np.asarray(values, dtype=np.float64)[self.owner]
+
+
+class RowlessProblem(Problem):
+    """What a fit was conditioned on, without its rows: enough for new rows, but not to go on."""
+
+    def __init__(
+        self,
+        kinds: Mapping[str, Kind],
+        priors: Priors,
+        n_rows: int,
+        spreads: tuple[float, ...],
+        level_counts: tuple[NDArray[np.int64], ...],
+    ) -> None:
+        known = {"kinds": kinds, "priors": priors, "pinned": None, "_n_rows": n_rows}
+        self.__dict__.update(known, spreads=spreads, level_counts=level_counts)
+
+    @property
+    def x(self) -> FloatArray:
+        """Raise the sentence that says what is missing."""
+        raise DataError(NO_ROWS)
+
+    @property
+    def n_rows(self) -> int:
+        return int(self.__dict__["_n_rows"])

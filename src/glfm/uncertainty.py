@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 
 from glfm.cells import LevelCells, NumberCells
-from glfm.column import FloatArray
 
 __all__ = ["cell_table", "ranked"]
 
@@ -25,15 +24,15 @@ _COLUMNS = [
 ]
 
 
-def cell_table(cells: LevelCells | NumberCells, x: FloatArray, tail: float) -> pd.DataFrame:
+def cell_table(cells: LevelCells | NumberCells, spread: float, tail: float) -> pd.DataFrame:
     """Return encoded values and ends, and shares of uncertainty, of some cells of one column.
 
     Parameters
     ----------
     cells
         The cells.
-    x
-        The encoded column, NaN in the holes, whose spread is the yardstick.
+    spread
+        Of the column's observed cells, which is the yardstick.
     tail
         What an interval leaves out on each side.
     """
@@ -45,7 +44,6 @@ def cell_table(cells: LevelCells | NumberCells, x: FloatArray, tail: float) -> p
     if isinstance(cells, LevelCells):
         table["probability"] = cells.probabilities[np.arange(value.size), value.astype(np.intp)]
     noise, disagreement = cells.split()
-    spread = cells.kind.spread(x)
     if spread <= 0.0:  # one level alone is observed: what nobody ever saw is measured in nats
         spread = 1.0
     table |= {"noise": noise / spread, "disagreement": disagreement / spread}

@@ -55,7 +55,7 @@ def test_version(run: Run) -> None:
 def test_help_names_the_commands(run: Run) -> None:
     code, out, _ = run("--help")
     assert code == 0
-    assert all(name in out for name in ("calibrate", "demo", "explore", "impute", "schema"))
+    assert all(name in out for name in ("calibrate", "demo", "explore", "fit", "impute", "schema"))
 
 
 def test_schema_prints_json_that_reads_back(run: Run, table: Path) -> None:
@@ -168,6 +168,64 @@ def test_explore_within_a_time_budget(run: Run, table: Path) -> None:
     assert code == 0
     assert err.count("\n") == 1
     assert Path("report.html").stat().st_size > 10_000
+
+
+def test_fit_then_impute_new_rows_and_explore(run: Run, table: Path) -> None:
+    code, out, err = run("fit", "table.csv", "-o", "m.glfm", *QUICK)
+    assert (code, err) == (0, "")
+    assert out.startswith("Wrote m.glfm. ")
+    # The rows of the fit: as if they had been fitted and filled at once.
+    assert run("impute", "--model", "m.glfm") == run("impute", "table.csv", *QUICK)
+    Path("new.csv").write_text("ward,zip,visits,score\na,,,0.5\n,002,3,\n", encoding="utf-8")
+    assert run("impute", "--model", "m.glfm", "new.csv", "-o", "done.csv") == (0, "", "")
+    done = pd.read_csv("done.csv", dtype=str)
+    assert list(done.columns) == ["ward", "zip", "visits", "score"]
+    assert not done.isna().any().any()
+    assert done.loc[1, "zip"] == "002"
+    assert glfm.load("m.glfm").impute(pd.read_csv("new.csv", dtype={"zip": "string"})).shape == (2, 4)
+    code, out, err = run("explore", "--model", "m.glfm", "-o", "r.html", "--title", "t")
+    assert (code, out, err) == (0, "Wrote r.html: open it in a browser.\n", "")
+    assert run("explore", "table.csv", "-o", "direct.html", "--title", "t", *QUICK)[0] == 0
+    assert Path("r.html").read_bytes() == Path("direct.html").read_bytes()
+
+
+def test_levels_that_a_model_does_not_know(run: Run, table: Path) -> None:
+    assert run("fit", "table.csv", "-o", "m.glfm", "--no-data", *QUICK)[0] == 0
+    Path("new.csv").write_text("ward,zip,visits,score\nz,001,1,0.5\n", encoding="utf-8")
+    code, out, err = run("impute", "--model", "m.glfm", "new.csv")
+    assert (code, out) == (2, "")
+    assert "holds the level 'z'" in err
+    code, out, _ = run("impute", "--model", "m.glfm", "new.csv", "--unseen", "missing")
+    assert code == 0
+    assert out.splitlines()[1][0] in "ab"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["impute", "--model", "bare.glfm"], "saved with data=False, without its training rows"),
+        (["explore", "--model", "bare.glfm"], "saved with data=False, without its training rows"),
+        (["impute", "--model", "no.glfm", "table.csv"], "'no.glfm' cannot be read: No such file"),
+        (["impute", "--model", "table.csv"], "is not a model file that can be read: it is cut off, or"),
+        (["impute", "--model", "cut.glfm"], "is not a model file that can be read: it is cut off, or"),
+        (["impute", "--model", "bare.glfm", "other.csv"], "has a column 'height' that the fit had not"),
+        (["impute", "--model", "bare.glfm", "--schema", "s.json"], "leave out --schema or --model"),
+        (["explore", "--model", "bare.glfm", "table.csv"], "name either a table, or a model"),
+        (["explore"], "name either a table, or a model"),
+        (["impute"], "name a table, or a model with --model"),
+        (["fit", "table.csv", "-o", "no/m.glfm"], "'no/m.glfm' cannot be written"),
+        (["fit", "nowhere.csv"], "There is no file 'nowhere.csv'"),
+    ],
+)
+def test_models_and_one_sentence(run: Run, table: Path, arguments: list[str], words: str) -> None:
+    assert run("fit", "table.csv", "-o", "bare.glfm", "--no-data", *QUICK)[0] == 0
+    Path("cut.glfm").write_bytes(Path("bare.glfm").read_bytes()[:2000])
+    Path("other.csv").write_text("height,zip\n1.5,001\n", encoding="utf-8")
+    code, out, err = run(*arguments)
+    assert (code, out) == (2, "")
+    assert err.startswith("glfm: ")
+    assert err.count("\n") == 1
+    assert words in err
 
 
 def test_text_that_means_missing(run: Run, tmp_path: Path) -> None:

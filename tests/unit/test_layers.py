@@ -10,23 +10,23 @@ SOURCE = Path(glfm.__file__).parent
 # From the ground up; modules of one line do not import each other, except inside a package.
 LAYERS = [
     ["errors", "column"],
-    ["kernels"],
+    ["archive", "kernels"],
     ["mappings"],
     ["kinds"],
     ["dtypes"],
     ["table"],
-    ["schema"],
+    ["packing", "schema"],
     ["priors", "settings"],
     ["problem"],
     ["state"],
     ["sampler"],
     ["draws"],
     ["chain", "cells", "progress", "plots"],
-    ["engine", "align", "uncertainty", "diagnostics"],
+    ["engine", "align", "uncertainty", "diagnostics", "storage"],
     ["rows", "effects"],
     ["predictive"],
     ["summary", "pooling", "calibration"],
-    ["pictures", "report"],
+    ["export", "pictures", "report"],
     ["model"],
     ["baselines", "datasets", "files", "imputer", "testing"],
     ["demo"],
@@ -34,7 +34,7 @@ LAYERS = [
     ["__init__", "__main__"],
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
-PACKAGES = {"baselines", "kernels", "kinds", "pictures", "report", "testing"}
+PACKAGES = {"baselines", "kernels", "kinds", "packing", "pictures", "report", "testing"}
 
 
 def imports(path: Path) -> set[str]:

@@ -1,0 +1,218 @@
+"""A file of named arrays and JSON values: a zip of .npy and .json members, none of which can run."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import struct
+import tempfile
+import zipfile
+import zlib
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from glfm.errors import FileError
+
+__all__ = ["Reader", "Writer", "whole"]
+
+# More than so many bytes for every byte of the file is refused before memory is taken.
+_RATIO, _FREE = 100, 2**28
+_JSON = 8  # bytes that a byte of JSON may take once it is read
+_MOST_MEMBERS = 1_000_000
+_EPOCH = (1980, 1, 1, 0, 0, 0)  # of every member: the same content gives the same bytes
+
+
+class Writer:
+    """Collects members, and writes them to one file at once."""
+
+    def __init__(self) -> None:
+        self._members: dict[str, bytes] = {}
+
+    def array(self, name: str, values: NDArray[Any]) -> None:
+        """Add an array of numbers or booleans as `name`.npy."""
+        out = BytesIO()
+        np.lib.format.write_array(out, np.ascontiguousarray(values), version=(1, 0), allow_pickle=False)
+        self._members[f"{name}.npy"] = out.getvalue()
+
+    def json(self, name: str, value: Any) -> None:
+        """Add a value as `name`.json."""
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        self._members[f"{name}.json"] = text.encode("utf-8", "surrogatepass")
+
+    def write(self, path: Path) -> None:
+        """Write the file, or leave what was there as it was."""
+        try:
+            handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+            partial = Path(name)
+            try:
+                with os.fdopen(handle, "wb") as file:
+                    file.write(self._zipped())
+                partial.chmod(0o666 & ~_umask())
+                partial.replace(path)
+            except BaseException:
+                partial.unlink(missing_ok=True)
+                raise
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise FileError(f"The file {str(path)!r} cannot be written: {reason}.") from error
+
+    def _zipped(self) -> bytes:
+        content = self._with(zipfile.ZIP_DEFLATED)
+        if sum(_cost(name, len(member)) for name, member in self._members.items()) > _limit(
+            len(content)
+        ):  # nobody would believe it
+            content = self._with(zipfile.ZIP_STORED)
+        return content
+
+    def _with(self, method: int) -> bytes:
+        out = BytesIO()
+        with zipfile.ZipFile(out, "w") as archive:
+            for name, content in self._members.items():
+                info = zipfile.ZipInfo(name, _EPOCH)
+                info.compress_type, info.create_system = method, 3
+                info.external_attr = 0o644 << 16
+                archive.writestr(info, content, compresslevel=6)
+        return out.getvalue()
+
+
+class Reader:
+    """Reads members that are expected, each with the type and shape that is expected.
+
+    A file that is cut off, damaged, foreign or larger than it seems raises `FileError`.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        try:
+            self._size = path.stat().st_size
+            self._zip = zipfile.ZipFile(path)
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise FileError(f"The file {str(path)!r} cannot be read: {reason}.") from error
+        except (zipfile.BadZipFile, NotImplementedError, ValueError, struct.error) as error:
+            raise self.error("it is cut off, or something else altogether") from error
+        self._members: dict[str, zipfile.ZipInfo] = {}
+        self._read: set[str] = set()
+        try:
+            self._check_members()
+        except BaseException:
+            self._zip.close()
+            raise
+
+    def __enter__(self) -> Reader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._zip.close()
+
+    def error(self, what: str) -> FileError:
+        """Return the sentence that says what is wrong."""
+        return FileError(f"The file {str(self._path)!r} is not a model file that can be read: {what}.")
+
+    def _check_members(self) -> None:
+        infos = self._zip.infolist()
+        if len(infos) > _MOST_MEMBERS:
+            raise self.error(f"it has {len(infos)} members")
+        for info in infos:
+            if info.filename in self._members:
+                raise self.error(f"it has two members {info.filename[:80]!r}")
+            if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) or info.flag_bits & 1:
+                raise self.error(f"its member {info.filename[:80]!r} is compressed in another way or locked")
+            self._members[info.filename] = info
+        total = sum(_cost(info.filename, info.file_size) for info in infos)
+        if total > _limit(self._size):
+            raise self.error(
+                f"its {self._size} bytes would become {total}, more than is believed of any file"
+            )
+
+    def has(self, name: str) -> bool:
+        """Whether there is a member of this full name."""
+        return name in self._members
+
+    def json(self, name: str) -> Any:
+        """Return the value of `name`.json."""
+        info = self._info(f"{name}.json")
+        try:
+            return json.loads(self._bytes(info).decode("utf-8", "surrogatepass"), parse_constant=_refuse)
+        except (ValueError, RecursionError) as error:
+            raise self.error(f"its member {info.filename!r} is not JSON") from error
+
+    def array(self, name: str, dtype: Any, shape: tuple[int, ...]) -> NDArray[Any]:
+        """Return the array `name`.npy if it has this type and shape."""
+        info = self._info(f"{name}.npy")
+        expected = np.dtype(dtype)
+        n_bytes = math.prod(shape) * expected.itemsize
+        if not n_bytes < info.file_size <= n_bytes + 2**16:
+            raise self.error(f"its member {info.filename!r} has {info.file_size} bytes and not {n_bytes}")
+        content = BytesIO(self._bytes(info))
+        try:
+            version = np.lib.format.read_magic(content)
+            if version != (1, 0):
+                raise ValueError(f"version {version}")
+            found, fortran, kind = np.lib.format.read_array_header_1_0(content, max_header_size=1000)
+        except (ValueError, EOFError) as error:
+            raise self.error(f"its member {info.filename!r} is not an array") from error
+        if (
+            found != shape
+            or fortran
+            or kind != expected
+            or len(content.getbuffer()) - content.tell() != n_bytes
+        ):
+            raise self.error(f"its member {info.filename!r} is not an array of {expected} of shape {shape}")
+        values = np.empty(shape, dtype=expected)
+        values.reshape(-1).view(np.uint8)[:] = np.frombuffer(content.getbuffer(), np.uint8)[content.tell() :]
+        return values
+
+    def finish(self) -> None:
+        """Refuse a file with members that nobody asked for."""
+        more = sorted(set(self._members) - self._read)
+        if more:
+            raise self.error(f"it has a member {more[0][:80]!r}, which does not belong there")
+
+    def _info(self, name: str) -> zipfile.ZipInfo:
+        if name not in self._members:
+            raise self.error(f"it has no member {name!r}")
+        self._read.add(name)
+        return self._members[name]
+
+    def _bytes(self, info: zipfile.ZipInfo) -> bytes:
+        try:
+            with self._zip.open(info) as member:
+                content = member.read(info.file_size)
+                damaged = len(content) < info.file_size or bool(member.read(1))
+        except (zipfile.BadZipFile, zlib.error, OSError, EOFError, NotImplementedError, ValueError) as error:
+            raise self.error(f"its member {info.filename!r} is damaged") from error
+        if damaged:
+            raise self.error(f"its member {info.filename!r} is damaged")
+        return content
+
+
+def whole(reader: Reader, value: Any, least: int = 0, most: int = 2**53) -> int:
+    """Return a whole number of a JSON value, or refuse it."""
+    if type(value) is not int or not least <= value <= most:
+        raise reader.error(f"{str(value)[:40]!r} stands where a whole number from {least} on should")
+    return value
+
+
+def _cost(name: str, size: int) -> int:
+    """Return the memory that a member takes, more or less."""
+    return size * (_JSON if name.endswith(".json") else 1)
+
+
+def _limit(size: int) -> int:
+    return _FREE + _RATIO * size
+
+
+def _refuse(constant: str) -> Any:
+    raise ValueError(constant)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
