@@ -8,7 +8,7 @@ export OMP_NUM_THREADS = 1
 export OPENBLAS_NUM_THREADS = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lint format types unit test test-slow demo bench bench-heldout bench-imputation paper-missing docs pictures clean
+.PHONY: help setup lint format types unit test test-slow demo demos bench bench-heldout bench-imputation paper-missing docs pictures clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -65,6 +65,11 @@ bench-imputation: $(FRESH) ## errors of filled cells beside other imputers (hour
 paper-missing: $(FRESH) ## the paper's missing-data experiment (days; QUICK=1: minutes; needs GLFM_DATA)
 	$(BIN)/python benchmarks/paper_missing.py $(if $(QUICK),--quick) $(ARGS)
 	$(BIN)/python docs/make_tables.py
+
+# For example: make demos OUTPUT=somewhere
+DEMOS := toolbox_minimal toy_images digits toolbox_prostate toolbox_counties
+demos: $(FRESH) ## the five demos of the paper's toolbox (a minute or two; two of them need GLFM_DATA)
+	for name in $(DEMOS); do $(BIN)/python examples/$$name.py --output $(or $(OUTPUT),docs/demos) || exit 1; done
 
 docs: $(STAMP) ## write the benchmark tables and figures into docs/
 	$(BIN)/python docs/make_tables.py

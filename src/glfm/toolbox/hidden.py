@@ -22,7 +22,6 @@ from glfm.toolbox.reading import Data, Params
 __all__ = ["Hidden", "hidden_of", "learn_kinds", "read_features"]
 
 _OF_LETTER = {cls.letter: cls for cls in KINDS.values()}
-_MAPPING_OF = {"g": "affine", "p": "softplus", "n": "softplus"}
 
 
 # ---- from a table to kinds
@@ -40,7 +39,7 @@ def learn_kinds(data: Data, params: Params) -> dict[str, Kind]:
 
 def _kind(letter: str, d: int, params: Params, levels: Sequence[float] | None, **learnt: Any) -> Kind:
     """Return the kind of a letter; `learnt` is what else is known of the column."""
-    transform, mapped_as = params.transforms[d], params.mapped_as[d]
+    transform = params.transforms[d]
     cls = _OF_LETTER[letter]
     if letter in "co":
         if transform is not None:
@@ -49,7 +48,7 @@ def _kind(letter: str, d: int, params: Params, levels: Sequence[float] | None, *
             )
         arguments: dict[str, Any] = {"levels": levels}
     else:
-        arguments = {"mapping": _MAPPING_OF[mapped_as or letter], "transform": transform} | learnt
+        arguments = {"transform": transform} | learnt
         if letter != "n":
             arguments["aux_variance"] = params.s2u
     return cls(**arguments)

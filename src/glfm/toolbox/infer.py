@@ -111,7 +111,7 @@ def _sample(table: Data, settings: Params, hidden: Mapping[str, Any] | None) -> 
     LocalEngine().run(chains, progress=settings.verbose)
     seconds = time.perf_counter() - begin
     draws = Draws([draw for chain in chains for draw in chain.draws])
-    if any(draw.n_features >= settings.maxK for draw in draws):
+    if settings.maxK and any(draw.n_features >= settings.maxK for draw in draws):
         warnings.warn(
             f"Some draws have params['maxK'] = {settings.maxK} features: the posterior is that of a model "
             "with at most so many; raise maxK if that is not what you want.",

@@ -69,7 +69,6 @@ class Params:
     chains: int
     numS: int  # noqa: N815
     transforms: tuple[Transform | None, ...]
-    mapped_as: tuple[str | None, ...]
 
 
 def init_default_params(data: Mapping[str, Any], params: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -98,8 +97,8 @@ def init_default_params(data: Mapping[str, Any], params: Mapping[str, Any] | Non
             Whether to show progress on stderr.
         t_1, t, dt_1, ext_dataType (None for every column)
             Per column: a function that is applied to its values before they are modelled, the inverse of that
-            function, its derivative, and the letter (g, p or n) of what comes out, which says how it is
-            mapped.
+            function, its derivative, and the letter of what comes out: g, or p or n if it is never negative.
+            What comes out is modelled as it is, mu + w * y, without a further mapping.
         seed (0)
             The same seed gives the same result.
         chains (4)
@@ -217,7 +216,6 @@ def read_params(n_columns: int, params: Mapping[str, Any] | None) -> Params:
     missing = full["missing"]
     if missing is not None:
         missing = _number(full, "missing", lambda value: True, "a number or None")
-    transforms, mapped_as = _transforms(full, n_columns)
     return Params(
         missing=missing,
         alpha=_number(full, "alpha", lambda value: 0 < value < np.inf, "a positive number"),
@@ -230,8 +228,7 @@ def read_params(n_columns: int, params: Mapping[str, Any] | None) -> Params:
         seed=_whole(full, "seed", 0),
         chains=_whole(full, "chains", 1),
         numS=_whole(full, "numS", 2),
-        transforms=transforms,
-        mapped_as=mapped_as,
+        transforms=_transforms(full, n_columns),
     )
 
 
@@ -255,10 +252,8 @@ def _whole(params: Mapping[str, Any], name: str, least: int) -> int:
     )
 
 
-def _transforms(
-    params: Mapping[str, Any], n_columns: int
-) -> tuple[tuple[Transform | None, ...], tuple[str | None, ...]]:
-    """Return each column's transform, and the letter by which what comes out of it is mapped."""
+def _transforms(params: Mapping[str, Any], n_columns: int) -> tuple[Transform | None, ...]:
+    """Return each column's transform; what comes out of one to the letter p or n is not negative."""
     parts: dict[str, Sequence[Any]] = {}
     for name in _TRANSFORM:
         part = params[name]
@@ -269,13 +264,11 @@ def _transforms(
                 "column, None where nothing is transformed."
             )
     transforms: list[Transform | None] = []
-    mapped_as: list[str | None] = []
     for d in range(n_columns):
         inverse, forward, derivative, letter = (parts[name][d] for name in _TRANSFORM)
         functions = (forward, inverse, derivative)
         if all(function is None for function in functions):
             transforms.append(None)
-            mapped_as.append(None)
             continue
         if not all(callable(function) for function in functions):
             raise SchemaError(
@@ -285,6 +278,5 @@ def _transforms(
         letter = None if letter is None else str(letter).lower()
         if letter not in (None, "g", "p", "n"):
             raise SchemaError(f"params['ext_dataType'] of column {d} is g, p or n, not {letter!r}.")
-        transforms.append(Transform(*functions))
-        mapped_as.append(letter)
-    return tuple(transforms), tuple(mapped_as)
+        transforms.append(Transform(*functions, range=(-np.inf if letter in (None, "g") else 0.0, np.inf)))
+    return tuple(transforms)
