@@ -25,7 +25,7 @@ def main() -> None:
         "shapes": {name: np.shape(hidden[name]) for name in ("Z", "B", "theta", "mu", "w", "s2Y", "R")},
         "filled": completed[2, 3],
         "rows of each pattern": rows.tolist(),
-        "total probability of each level": [pdf.sum() for _, pdf in (densities[1], densities[4])],
+        "total probability of all levels": [pdf.sum(axis=1).round(6).tolist() for _, pdf in densities[1::3]],
         "log-likelihood": round(float(np.nansum(scores)), 2),
         "most probable values": GLFM.computeMAP(data["C"], patterns, hidden, params).round(2).tolist(),
     }

@@ -15,10 +15,10 @@ dictionaries hold:
     What `init_default_params` lists.
 
 With v = mu + w * y, a real value is v, a positive one unit * log(1 + e^v), a count the whole part of the
-same; with a transform they are t(v), a count the whole part of it. ``smallest`` is the smallest positive value
-of a positive column that holds zeros (NaN: it holds none). The weights of a categorical column's last level
-are zero, and thresholds beyond the last are infinite. All that the other functions need is in these arrays, so
-they may be kept in a file.
+same; with a transform they are t(v), a count the whole part of it. ``smallest`` is the smallest positive
+value of a positive column that holds zeros (NaN: it holds none). The weights of a categorical column's last
+level are zero, and thresholds beyond the last are infinite. All that the other functions need is in these
+arrays, so they may be kept in a file.
 """
 
 from glfm.toolbox.explore import (
