@@ -45,6 +45,7 @@ def main() -> None:
     args = demo.arguments(__doc__)
     frame, schema, _ = load_counties()
     data = demo.to_data(frame, schema, COLUMNS)
+    # At most ten features, as in the toolbox's demo: more are found where more are allowed.
     params = {"Niter": args.sweeps or 200, "s2u": 0.005, "maxK": 10, "bias": 1, "missing": None}
     params |= {"seed": args.seed, **transforms()}
     hidden = GLFM.infer(data, params=params)

@@ -20,7 +20,7 @@ def main() -> None:
     params = {
         "Niter": args.sweeps or 1000,
         "s2u": 0.005,
-        "maxK": 10,
+        "maxK": 40,
         "bias": 1,
         "seed": args.seed,
         "t_1": [None] * n_columns,

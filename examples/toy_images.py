@@ -32,7 +32,7 @@ def infer(X: np.ndarray, seed: int, sweeps: int = 100) -> tuple[dict[str, Any], 
     """Return what was learnt, and the image that each feature adds."""
     start = np.random.default_rng(seed).integers(0, 2, (len(X), 2))
     hidden = {"Z": np.column_stack([np.ones(len(X)), start])}
-    params = {"alpha": 2, "Niter": sweeps, "maxK": 10, "bias": 1, "missing": None, "seed": seed}
+    params = {"alpha": 2, "Niter": sweeps, "maxK": 40, "bias": 1, "missing": None, "seed": seed}
     learnt = demo.common(GLFM.infer({"X": X, "C": LETTERS}, hidden, params), 0.01)
     values = GLFM.computeMAP(LETTERS, demo.each_feature(learnt), learnt, params)
     return learnt, values[1:] - values[0]
