@@ -222,15 +222,21 @@ def test_fault_thresholds_never_sampled():
     assert all(0 == hidden["theta"][0, 0] < hidden["theta"][0, 1] < hidden["theta"][0, 2] for hidden in draws)
 
 
+def intercept_shares(n_first: int) -> np.ndarray:
+    """Return draws of the probability of the first level, which `n_first` of 400 rows have."""
+    data = {"X": np.repeat([1.0, 2.0], [n_first, 400 - n_first])[:, None], "C": "c"}
+    draws = GLFM.infer_draws(data, params=QUICK | {"Niter": 400, "maxK": 0, "bias": 1})
+    return np.array([GLFM.computePDF(data, [1.0], hidden, QUICK, 0)[1][0, 0] for hidden in draws])
+
+
 @pytest.mark.statistical
 def test_fault_categorical_truncated_at_zero():
     """An intercept alone gives the frequencies back; the toolbox made 28/72 of 10/90."""
-    data = {"X": np.repeat([1.0, 2.0], [40, 360])[:, None], "C": "c"}
-    draws = GLFM.infer_draws(data, params=QUICK | {"Niter": 400, "maxK": 0, "bias": 1})
-    share = np.array([GLFM.computePDF(data, [1.0], hidden, QUICK, 0)[1][0, 0] for hidden in draws])
+    shares = intercept_shares(40)
     # The posterior of the share has a standard deviation of 0.015, its mean over draws less.
-    assert abs(share.mean() - 0.1) < 0.02
-    assert 0.005 < share.std() < 0.03
+    assert abs(shares.mean() - 0.1) < 0.015
+    assert 0.005 < shares.std() < 0.03
+    assert abs(intercept_shares(112).mean() - 0.1) > 0.015  # 28/72 is told apart
 
 
 def test_fault_clock_seed():
@@ -286,6 +292,27 @@ def test_fault_transform_applied_to_missing_codes():
     v = (np.log(xd) - hidden["mu"][0]) / hidden["w"][0]
     expected = norm.pdf(v, hidden["Z"][0] @ hidden["B"][0, :, 0], sd) / hidden["w"][0] / xd
     np.testing.assert_allclose(pdf[0], expected)
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_decreasing_transform_may_reach_the_end_of_its_range():
+    x = np.concatenate([100.0 - np.exp(1.5 * np.random.default_rng(0).standard_normal(60)), [100.0, np.nan]])
+    data = {"X": np.clip(x, 0.0, None)[:, None], "C": "p"}
+    params = QUICK | {
+        "t_1": [lambda x: np.log(101.0 - x)],
+        "t": [lambda y: 101.0 - np.exp(y)],
+        "dt_1": [lambda x: -1.0 / (101.0 - x)],
+        "ext_dataType": ["p"],
+    }
+    completed, hidden = GLFM.complete(data, params=params)
+    assert 80 < completed[-1, 0] <= 100
+    xd, _ = GLFM.computePDF(data, hidden["Z"][:1], hidden, params, 0)
+    assert xd[-1] == 100.0
+    below = GLFM.computePDF(
+        {"X": [[0.0], [100.0]], "C": "p"}, hidden["Z"][:1], hidden, params | {"numS": 50_000}, 0
+    )
+    assert np.trapezoid(below[1][0], below[0]) == pytest.approx(1.0, abs=1e-3)
+    assert np.isfinite(GLFM.computeLogLikelihood(data["X"], "p", hidden, params)[:-1]).all()
 
 
 def test_fault_log_likelihood_fails_without_a_transform(fitted):

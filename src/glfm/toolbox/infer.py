@@ -40,8 +40,8 @@ def infer(
     data, params
         See `glfm.toolbox` and `init_default_params`; nothing that is passed is changed.
     hidden
-        With ``Z``, every chain starts from it; without, from features cut out of principal components, which
-        is better than a random Z.
+        With ``Z`` (the bias first if there is one), every chain starts from it; without, from features cut
+        out of principal components, which is better than a random Z.
 
     Returns
     -------
