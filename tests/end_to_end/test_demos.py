@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
+OF_THE_MEAN = "of the pixel's mean"
 PNG = b"\x89PNG\r\n\x1a\n"
 
 
@@ -32,6 +33,21 @@ def run(script: str, name: str, output: Path, *arguments: str, **environment: st
     numbers: dict = json.loads((output / f"{name}.json").read_text())
     assert all(json.dumps(key) in done.stdout for key in numbers)
     return numbers
+
+
+def test_the_page_says_what_the_demos_said():
+    docs = EXAMPLES.parent / "docs"
+    page = (docs / "demos.md").read_text(encoding="utf-8")
+    known = {path.stem: json.loads(path.read_text()) for path in (docs / "demos").glob("*.json")}
+    assert sorted(known) == ["counties", "digits", "minimal", "prostate", "toy"]
+    for name, key in (("prostate", "log-likelihood of a cell"), ("counties", "log-likelihood of a cell")):
+        assert f"{known[name][key]:.2f} on average, {known[name]['without features']:.2f} without" in page
+    digits = known["digits"]
+    assert f"| completed | {digits['root mean squared error']:.1f} |" in page
+    assert f"| mean of the pixel | {digits[OF_THE_MEAN]:.1f} |" in page
+    assert f"is {max(known['toy']['largest error of a pixel']):.2f} with the first seed" in page
+    for figure in (docs / "demos").glob("*.png"):
+        assert f"demos/{figure.name}" in page
 
 
 @pytest.fixture(scope="module")
@@ -83,14 +99,14 @@ def test_no_image_is_recovered_where_there_is_none(toy):
 def test_digits_of_scikit_learn(tmp_path):
     numbers = run("digits.py", "digits", tmp_path)
     assert numbers["digits"] == "scikit-learn"
-    assert numbers["root mean squared error"] < 0.8 * numbers["of the pixel's mean"]
+    assert numbers["root mean squared error"] < 0.8 * numbers[OF_THE_MEAN]
 
 
 def test_digits_of_mnist(tmp_path, data_dir):
     """The toolbox's error was 75 to 78, that of pixel means 63 to 64."""
     numbers = run("digits.py", "digits", tmp_path, GLFM_DATA=str(data_dir))
     assert numbers["digits"] == "MNIST"
-    assert 62 < numbers["of the pixel's mean"] < 67
+    assert 62 < numbers[OF_THE_MEAN] < 67
     assert numbers["root mean squared error"] < 60
 
 

@@ -294,7 +294,6 @@ def test_fault_transform_applied_to_missing_codes():
     np.testing.assert_allclose(pdf[0], expected)
 
 
-@pytest.mark.filterwarnings("error")
 def test_a_decreasing_transform_may_reach_the_end_of_its_range():
     x = np.concatenate([100.0 - np.exp(1.5 * np.random.default_rng(0).standard_normal(60)), [100.0, np.nan]])
     data = {"X": np.clip(x, 0.0, None)[:, None], "C": "p"}
