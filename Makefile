@@ -8,7 +8,7 @@ export OMP_NUM_THREADS = 1
 export OPENBLAS_NUM_THREADS = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lint format types unit test test-slow demo bench bench-heldout bench-imputation paper-missing study-prostate study-disorders study-counties studies docs pictures clean
+.PHONY: help setup lint format types unit test test-slow demo demos bench bench-heldout bench-imputation paper-missing study-prostate study-disorders study-counties studies docs pictures clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -79,6 +79,11 @@ study-counties: $(FRESH) ## the paper's study of counties and votes (minutes; ne
 	$(STUDY)
 
 studies: study-prostate study-disorders study-counties ## the paper's three studies
+
+# For example: make demos OUTPUT=somewhere
+DEMOS := toolbox_minimal toy_images digits toolbox_prostate toolbox_counties
+demos: $(FRESH) ## the five demos of the paper's toolbox (a minute or two; two of them need GLFM_DATA)
+	for name in $(DEMOS); do $(BIN)/python examples/$$name.py --output $(or $(OUTPUT),docs/demos) || exit 1; done
 
 docs: $(STAMP) ## write the benchmark tables and figures into docs/, and build the site in docs/_build
 	$(BIN)/python docs/make_tables.py

@@ -29,6 +29,7 @@ _HOMES = {
     "baselines": "",
     "datasets": "",
     "testing": "",
+    "toolbox": "",
 }
 
 __all__ = ["__version__", *_HOMES]
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from glfm import baselines as baselines
     from glfm import datasets as datasets
     from glfm import testing as testing
+    from glfm import toolbox as toolbox
     from glfm.calibration import Calibration as Calibration
     from glfm.engine import LocalEngine as LocalEngine
     from glfm.errors import DataError as DataError

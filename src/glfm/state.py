@@ -96,7 +96,8 @@ def _starting_features(rng: Rng, problem: Problem, Y: FloatArray) -> NDArray[np.
     known[np.isnan(problem.x)[:, problem.owner]] = 0.0
     if not known.size:
         return np.zeros((problem.n_rows, 0), dtype=np.uint8)
-    most = min(problem.priors.max_features or _MOST_FEATURES, _MOST_FEATURES)
+    bound = problem.priors.max_features
+    most = _MOST_FEATURES if bound is None else min(bound, _MOST_FEATURES)
     with threadpool_limits(1, user_api="blas"):  # the same bits whatever the number of threads
         variances, directions = np.linalg.eigh(known.T @ known / problem.n_rows)
         # The largest variance that independent columns would show (Marchenko and Pastur).

@@ -257,7 +257,7 @@ class Summary:
             return pd.DataFrame(columns, index=pd.Index(levels, name=column, dtype=object))
         assert isinstance(kind, NumericKind)
         at = self._grid(column, kind, seen, chosen) if grid is None else np.asarray(grid, dtype=np.float64)
-        columns = {EMPIRICAL: _empirical(at, seen, kind)}
+        columns = {EMPIRICAL: empirical(at, seen, kind)}
         for name, features in chosen.items():
             columns[name] = np.exp(self.cells(column, features, at.size).log_density(at))
         return pd.DataFrame(columns, index=pd.Index(at, name=column))
@@ -295,7 +295,7 @@ def _status(row: pd.Series[Any], has_effect: bool) -> str:
     return "clear" if has_effect else "faint"
 
 
-def _empirical(at: FloatArray, seen: FloatArray, kind: NumericKind) -> FloatArray:
+def empirical(at: FloatArray, seen: FloatArray, kind: NumericKind) -> FloatArray:
     """Return shares of counts, else heights of a histogram; zeros as a value of their own have a share."""
     if not seen.size:
         return np.full(at.size, np.nan)

@@ -28,13 +28,13 @@ LAYERS = [
     ["summary", "pooling", "calibration"],
     ["export", "pictures", "report"],
     ["model"],
-    ["baselines", "datasets", "files", "imputer", "testing"],
+    ["baselines", "datasets", "files", "imputer", "testing", "toolbox"],
     ["demo"],
     ["cli"],
     ["__init__", "__main__"],
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
-PACKAGES = {"baselines", "kernels", "kinds", "packing", "pictures", "report", "testing"}
+PACKAGES = {"baselines", "kernels", "kinds", "packing", "pictures", "report", "testing", "toolbox"}
 
 
 def imports(path: Path) -> set[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -93,6 +93,9 @@ def style(i: int) -> dict[str, Any]:
     return {"color": SHADES[i % len(SHADES)], "linestyle": ("-", "--", ":")[i // len(SHADES) % 3]}
 
 
+Look = Callable[[int], dict[str, Any]]
+
+
 def number(value: float, _: object = None) -> str:
     """Return a number as an axis shows it."""
     if value == 0:
@@ -112,7 +115,9 @@ def levels_height(n_levels: int, n_series: int, alone: bool) -> float:
     return max(1.9, 0.7 + shown * max(0.055 * n_series, 0.15))
 
 
-def draw_levels(ax: Axes, table: pd.DataFrame, *, is_ordered: bool, alone: bool) -> list[Artist]:
+def draw_levels(
+    ax: Axes, table: pd.DataFrame, *, is_ordered: bool, alone: bool, look: Look = style
+) -> list[Artist]:
     """Draw probabilities of levels (rows of `table`) as bars: the first column in grey, the others over it.
 
     Among other panels, the rarer of many levels of a category are drawn as one.
@@ -130,12 +135,12 @@ def draw_levels(ax: Axes, table: pd.DataFrame, *, is_ordered: bool, alone: bool)
     step = 0.78 / max(n_series, 1.6)  # one bar leaves the grey one in sight
     for i in range(n_series):
         where = at + (i - 0.5 * (n_series - 1)) * step
-        look = {
-            "color": style(i)["color"],
+        bar = {
+            "color": look(i)["color"],
             "hatch": "///" if i >= len(SHADES) else None,
             "edgecolor": "white",
         }
-        artists += ax.barh(where, heights[:, i + 1], height=0.82 * step, linewidth=0, **look)
+        artists += ax.barh(where, heights[:, i + 1], height=0.82 * step, linewidth=0, **bar)
     ax.set_yticks(at, names, fontsize=_SMALL if len(names) <= 30 else 5.5)
     ax.set_ylim(len(names) - 0.4, -0.6)
     ax.set_xlim(left=0.0)
@@ -148,7 +153,7 @@ def draw_levels(ax: Axes, table: pd.DataFrame, *, is_ordered: bool, alone: bool)
 # ---- numbers
 
 
-def draw_numbers(ax: Axes, table: pd.DataFrame, scale: Scale) -> list[Artist]:
+def draw_numbers(ax: Axes, table: pd.DataFrame, scale: Scale, look: Look = style) -> list[Artist]:
     """Draw heights at values (rows of `table`): the first column in grey, the others as stems or curves."""
     rest = table[table.index > 0] if scale.zero else table
     at = rest.index.to_numpy(dtype=np.float64)
@@ -166,16 +171,16 @@ def draw_numbers(ax: Axes, table: pd.DataFrame, scale: Scale) -> list[Artist]:
         artists.append(ax.fill_between(at, heights[:, 0], step="mid", color=GREY, alpha=0.7, linewidth=0))
     as_stems = is_few and at.size * n_series <= _MOST_STEMS_IN_ALL
     for i in range(n_series):
-        look = style(i)
+        line = look(i)
         if as_stems:
             where = at + (i - 0.5 * (n_series - 1)) * 0.7 / max(n_series, 1)
-            artists.append(ax.vlines(where, 0.0, heights[:, i + 1], colors=look["color"], linewidth=1.0))
-            artists += ax.plot(where, heights[:, i + 1], "o", color=look["color"], markersize=2.5)
+            artists.append(ax.vlines(where, 0.0, heights[:, i + 1], colors=line["color"], linewidth=1.0))
+            artists += ax.plot(where, heights[:, i + 1], "o", color=line["color"], markersize=2.5)
         else:
             dots: dict[str, Any] = (
                 {"marker": "o", "markersize": 2.0} if is_whole and at.size <= MOST_STEMS else {}
             )
-            artists += ax.plot(at, heights[:, i + 1], linewidth=1.3, **look, **dots)
+            artists += ax.plot(at, heights[:, i + 1], linewidth=1.3, **line, **dots)
     top = _readable_top(heights)
     ax.set_ylim(0.0, top if top > 0 else 1.0)
     if is_few:
@@ -185,7 +190,7 @@ def draw_numbers(ax: Axes, table: pd.DataFrame, scale: Scale) -> list[Artist]:
     zero = table[table.index == 0].to_numpy(dtype=np.float64).ravel() if scale.zero else np.empty(0)
     has_strip = bool(zero.size and zero.max() >= _NO_ZEROS)
     if has_strip:
-        artists += _draw_zero(ax, zero)
+        artists += _draw_zero(ax, zero, look)
     _number_ticks(ax, scale, has_strip)
     _finish(ax, scale.unit, axis="y")
     return artists
@@ -199,7 +204,7 @@ def _readable_top(heights: FloatArray) -> float:
     return 1.06 * float(min(peaks[-1], 4.0 * others) if others > 0 else peaks[-1])
 
 
-def _draw_zero(ax: Axes, shares: FloatArray) -> list[Artist]:
+def _draw_zero(ax: Axes, shares: FloatArray, look: Look) -> list[Artist]:
     """Draw the probability of zero as stems on a strip at the left, whose scale is at the right."""
     low, high = ax.get_xlim()
     if ax.get_xscale() == "log":
@@ -210,7 +215,7 @@ def _draw_zero(ax: Axes, shares: FloatArray) -> list[Artist]:
     place = blended_transform_factory(ax.transAxes, twin.transData)
     twin.set_ylim(0.0, max(1.25 * float(shares.max()), 0.01))
     at = np.linspace(0.0, _STRIP, shares.size + 2)[1:-1]
-    colours = [GREY] + [style(i)["color"] for i in range(shares.size - 1)]
+    colours = [GREY] + [look(i)["color"] for i in range(shares.size - 1)]
     artists: list[Artist] = [twin.vlines(at, 0.0, shares, colors=colours, linewidth=1.5, transform=place)]
     artists.append(twin.scatter(at, shares, c=colours, marker="D", s=9, transform=place, zorder=3))
     ax.plot([_STRIP, _STRIP], [0.0, 1.0], color=INK, linewidth=0.6, linestyle=":", transform=ax.transAxes)
@@ -243,8 +248,8 @@ def _finish(ax: Axes, words: str, axis: str) -> None:
     open_frame(ax)
 
 
-def legend_entries(names: Sequence[str]) -> list[Artist]:
+def legend_entries(names: Sequence[str], look: Look = style) -> list[Artist]:
     """Return entries of a legend: the observed cells, then each distribution."""
     entries: list[Artist] = [Patch(color=GREY, alpha=0.7, label=names[0])]
-    entries += [Line2D([], [], linewidth=2.5, label=name, **style(i)) for i, name in enumerate(names[1:])]
+    entries += [Line2D([], [], linewidth=2.5, label=name, **look(i)) for i, name in enumerate(names[1:])]
     return entries

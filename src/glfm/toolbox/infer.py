@@ -1,0 +1,129 @@
+"""Inference and completion."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from glfm.align import representative
+from glfm.cells import cells_of
+from glfm.chain import Chain
+from glfm.column import Column, FloatArray
+from glfm.draws import Draws
+from glfm.engine import LocalEngine
+from glfm.errors import FitWarning
+from glfm.kinds.levelled import LevelledKind
+from glfm.priors import Priors, Schedule
+from glfm.problem import Problem
+from glfm.state import State
+from glfm.toolbox.hidden import hidden_of, learn_kinds, read_features
+from glfm.toolbox.reading import Data, Params, read
+
+__all__ = ["complete", "infer", "infer_draws"]
+
+_MOST_DRAWS = 25  # per chain: what is kept does not grow with the number of sweeps
+
+
+def infer(
+    data: Mapping[str, Any],
+    hidden: Mapping[str, Any] | None = None,
+    params: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Return one draw from the posterior: the representative one of all that were made.
+
+    Parameters
+    ----------
+    data, params
+        See `glfm.toolbox` and `init_default_params`; nothing that is passed is changed.
+    hidden
+        With ``Z`` (the bias first if there is one), every chain starts from it; without, from features cut
+        out of principal components, which is better than a random Z.
+
+    Returns
+    -------
+    dict
+        A new `hidden`, features the most common first.
+    """
+    draws, seconds = _sample(*read(data, params), hidden)
+    return hidden_of(draws[representative(draws)], seconds)
+
+
+def infer_draws(
+    data: Mapping[str, Any],
+    hidden: Mapping[str, Any] | None = None,
+    params: Mapping[str, Any] | None = None,
+) -> list[dict[str, Any]]:
+    """Return every draw that was kept, each a `hidden`; their features differ in number and order."""
+    draws, seconds = _sample(*read(data, params), hidden)
+    return [hidden_of(draw, seconds) for draw in draws]
+
+
+def complete(
+    data: Mapping[str, Any],
+    hidden: Mapping[str, Any] | None = None,
+    params: Mapping[str, Any] | None = None,
+) -> tuple[FloatArray, dict[str, Any]]:
+    """Return the table with its holes filled, and the representative draw.
+
+    A hole gets what `compute_map` says, averaged over all draws: the median of a number, the most probable
+    level. Without holes the table comes back as it is.
+    """
+    table, settings = read(data, params)
+    draws, seconds = _sample(table, settings, hidden)
+    X = table.X
+    problem = draws[0].problem
+    for d, kind in enumerate(problem.kinds.values()):
+        rows = np.flatnonzero(np.isnan(X[:, d]))
+        if not rows.size:
+            continue
+        locations = [draw.activations_of(rows) @ draw.weights[:, problem.slices[d]] for draw in draws]
+        variances = np.array([draw.variances[d] for draw in draws])
+        cells = cells_of(kind, locations, variances, [draw.thetas[d] for draw in draws])
+        best = cells.mode() if isinstance(kind, LevelledKind) else cells.quantile(0.5)
+        X[rows, d] = kind.decode(best).astype(np.float64)
+    return X, hidden_of(draws[representative(draws)], seconds)
+
+
+def _sample(table: Data, settings: Params, hidden: Mapping[str, Any] | None) -> tuple[Draws, float]:
+    """Return the draws, and how many seconds they took."""
+    kinds = learn_kinds(table, settings)
+    x = np.column_stack(
+        [kind.encode(Column(name, table.X[:, d], "float")) for d, (name, kind) in enumerate(kinds.items())]
+    )
+    Z = read_features(hidden, x.shape[0], settings)
+    priors = Priors(
+        alpha=settings.alpha,
+        weight_variance=settings.s2B,
+        bias=bool(settings.bias),
+        max_features=settings.maxK,
+    )
+    problem = Problem(kinds, np.asfortranarray(x), priors)
+    seeds = np.random.SeedSequence(settings.seed).spawn(settings.chains)
+    chains = [Chain(problem, _schedule(settings.Niter), seed, i) for i, seed in enumerate(seeds)]
+    if Z is not None:
+        for chain, seed in zip(chains, seeds, strict=True):
+            chain.state = State.start(problem, seed, Z)
+    begin = time.perf_counter()
+    LocalEngine().run(chains, progress=settings.verbose)
+    seconds = time.perf_counter() - begin
+    draws = Draws([draw for chain in chains for draw in chain.draws])
+    if settings.maxK and any(draw.n_features >= settings.maxK for draw in draws):
+        warnings.warn(
+            f"Some draws have params['maxK'] = {settings.maxK} features: the posterior is that of a model "
+            "with at most so many; raise maxK if that is not what you want.",
+            FitWarning,
+            stacklevel=3,
+        )
+    return draws, seconds
+
+
+def _schedule(n_sweeps: int) -> Schedule:
+    """Keep at most so many draws, evenly spaced in the second half."""
+    half = n_sweeps - n_sweeps // 2
+    n_draws = min(_MOST_DRAWS, half)
+    thin = half // n_draws
+    return Schedule(n_sweeps - n_draws * thin, n_draws, thin)

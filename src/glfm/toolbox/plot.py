@@ -1,0 +1,168 @@
+"""Pictures of columns under feature patterns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+
+from glfm.cells import LevelCells
+from glfm.column import FloatArray
+from glfm.errors import DataError
+from glfm.kinds.levelled import LevelledKind
+from glfm.kinds.numeric import NumericKind
+from glfm.summary import empirical
+from glfm.toolbox.explore import column_number
+from glfm.toolbox.hidden import Hidden
+from glfm.toolbox.reading import Data, read
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from glfm.pictures.panels import Scale
+
+__all__ = ["plot_patterns"]
+
+_HEIGHT, _WIDTH = 1.9, 2.9  # inches of a panel
+_LN10 = float(np.log(10.0))
+_POINTS = 200
+
+
+def plot_patterns(
+    data: Mapping[str, Any],
+    hidden: Mapping[str, Any],
+    params: Mapping[str, Any] | None,
+    patterns: ArrayLike,
+    colors: Sequence[Any] | None = None,
+    styles: Sequence[str] | None = None,
+    leg: Sequence[str] | None = None,
+    idxD: Sequence[int] | None = None,
+) -> Figure:
+    """Draw columns under feature patterns over their observed cells, one panel per column.
+
+    Parameters
+    ----------
+    data, hidden, params
+        As given to `infer`, and what it has returned.
+    patterns
+        Patterns x features, the bias included.
+    colors, styles
+        Of the patterns, in matplotlib's words; None or empty: the usual ones.
+    leg
+        Names of the patterns; None or empty: their zeros and ones.
+    idxD
+        Numbers of the columns to draw; None or empty: all.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure, which belongs to no window; `savefig` writes it.
+    """
+    from glfm.pictures.artists import grid, labels
+    from glfm.pictures.panels import draw_levels, draw_numbers, legend_entries, levels_height, style
+
+    table, settings = read(data, params)
+    known = Hidden.read(hidden, table.letters, settings)
+    Z = known.read_patterns(patterns, "patterns")
+    names = _names(leg, Z)
+    chosen: Sequence[int] = range(table.n_columns)
+    if idxD is not None and len(idxD):
+        chosen = [column_number(d, table.letters) for d in idxD]
+
+    def look(i: int) -> dict[str, Any]:
+        own = style(i)
+        if colors is not None and len(colors):
+            own["color"] = _colour(colors[i % len(colors)])
+        if styles is not None and len(styles):
+            own["linestyle"] = styles[i % len(styles)]
+        return own
+
+    n_levels = [getattr(known.kinds[d], "n_levels", None) for d in chosen]
+    axes = grid([_HEIGHT if n is None else levels_height(n, len(Z), True) for n in n_levels], _WIDTH)
+    for ax, d, title in zip(axes, chosen, labels(table.names[d] for d in chosen), strict=True):
+        if isinstance(known.kinds[d], LevelledKind):
+            heights = _level_heights(known, table, d, Z, names)
+            draw_levels(ax, heights, is_ordered=True, alone=len(axes) == 1, look=look)
+        else:
+            draw_numbers(ax, *_number_heights(known, table, d, Z, names), look=look)
+        ax.set_title(title, fontsize=9)
+    figure = axes[0].get_figure(root=True)
+    assert figure is not None
+    entries: Any = legend_entries(["observed", *names], look)
+    across = max(1, int(figure.get_figwidth() / (0.55 + 0.075 * max(map(len, [*names, "observed"])))))
+    figure.legend(handles=entries, loc="outside lower center", ncols=across, frameon=False, fontsize=8)
+    return figure
+
+
+def _names(given: Sequence[str] | None, Z: FloatArray) -> list[str]:
+    """Return a name for each pattern."""
+    if given is None or not len(given):
+        return ["(" + " ".join(f"{value:g}" for value in pattern) + ")" for pattern in Z]
+    if len(given) < len(Z):
+        raise DataError(f"leg has {len(given)} names for {len(Z)} patterns: give one for each.")
+    return [str(name) for name in given[: len(Z)]]
+
+
+def _colour(colour: Any) -> Any:
+    return colour if isinstance(colour, str) else tuple(np.ravel(colour).tolist())
+
+
+def _observed(table: Data, d: int) -> FloatArray:
+    x: FloatArray = table.X[:, d]
+    return np.asarray(x[~np.isnan(x)])
+
+
+def _level_heights(known: Hidden, table: Data, d: int, Z: FloatArray, names: list[str]) -> pd.DataFrame:
+    """Return the probability of each level, observed and under each pattern."""
+    cells, kind, seen = known.cells(Z, d), known.kinds[d], _observed(table, d)
+    assert isinstance(cells, LevelCells)
+    assert isinstance(kind, LevelledKind)
+    levels = np.array(kind.levels, dtype=np.float64)
+    share = np.array([(seen == level).sum() for level in levels]) / max(seen.size, 1)
+    index = table.cat_labels[d] or [f"{level:g}" for level in levels]
+    return _table(index, share, cells.probabilities, names)
+
+
+def _number_heights(
+    known: Hidden, table: Data, d: int, Z: FloatArray, names: list[str]
+) -> tuple[pd.DataFrame, Scale]:
+    """Return what is drawn at each value, per decade where the axis is logarithmic, and the scale."""
+    from glfm.pictures.panels import log_heights, scale_of
+
+    kind, seen = known.kinds[d], _observed(table, d)
+    assert isinstance(kind, NumericKind)
+    scale = scale_of(seen, kind.atom is not None, kind.name == "count")
+    at = _grid(kind, seen, scale)
+    pdf = np.exp([known.log_density(at, np.repeat(z[None, :], at.size, axis=0), d) for z in Z])
+    if not scale.is_log:
+        return _table(at, empirical(at, seen, kind), pdf, names), scale
+    positive = at > 0
+    pdf[:, positive] *= at[positive] * _LN10  # dx = x ln 10 d(log10 x)
+    observed = np.full(at.size, (seen == 0.0).mean())
+    observed[positive] = log_heights(at[positive], seen, seen.size)
+    return _table(at, observed, pdf, names), scale
+
+
+def _grid(kind: NumericKind, seen: FloatArray, scale: Scale) -> FloatArray:
+    """Return values to draw at: evenly spaced, in decades on a logarithmic axis, whole for counts."""
+    low, high = (float(seen.min()), float(seen.max())) if seen.size else (0.0, 1.0)
+    high = high if high > low else low + 1.0
+    if scale.is_log:
+        at = np.geomspace(seen[seen > 0].min(), high, _POINTS)
+        at = np.unique(np.rint(at)) if scale.is_count else at
+    elif scale.is_count:
+        at = np.arange(low, high + 1.0, max(1, int(np.ceil((high - low) / _POINTS))))
+    else:
+        at = np.linspace(low, high, _POINTS)
+    if kind.atom is not None:
+        at = at[np.equal(*kind.bounds(at))]
+    return np.append(0.0, at[at > 0]) if scale.zero else at
+
+
+def _table(index: ArrayLike, observed: FloatArray, heights: FloatArray, names: list[str]) -> pd.DataFrame:
+    """Return the observed heights and those under each pattern, one column each."""
+    values = np.column_stack([observed, *heights])
+    return pd.DataFrame(values, index=pd.Index(np.asarray(index)), columns=pd.Index(["observed", *names]))
