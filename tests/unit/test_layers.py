@@ -27,6 +27,7 @@ LAYERS = [
     ["predictive"],
     ["summary", "pooling", "calibration"],
     ["export", "pictures", "report"],
+    ["answers"],
     ["model"],
     ["baselines", "datasets", "files", "imputer", "testing", "toolbox"],
     ["demo"],
