@@ -235,9 +235,12 @@ def _spread(values: pd.Series[float]) -> str:
 
 def _setup(path: Path, found: pd.DataFrame) -> list[str]:
     quick = set(found["schedule"]) == {"quick"}
+    splits = found.groupby(["table", "percentage"])["split"].nunique()
+    n_splits = f"{splits.min()}" if splits.min() == splits.max() else f"{splits.min()} to {splits.max()}"
     said = [
         f"From `benchmarks/results/{path.name}`"
-        + (", a quick run: few rows, short chains." if quick else ".")
+        + (", a quick run: few rows, short chains. " if quick else ", as far as the full run has come. ")
+        + f"Splits: {n_splits}; the paper has 20."
     ]
     for name in tables_of(found):
         rows = found[found["table"] == name]
@@ -246,7 +249,7 @@ def _setup(path: Path, found: pd.DataFrame) -> list[str]:
         spent = ", ".join(f"{f} {seconds[f]:.0f} s" for f in FAMILIES)
         said.append(
             f"- {TITLES[name]}: {rows['rows'].iloc[0]:,} rows of {len(kinds_of(found, name))} columns; shown are "
-            f"{variants['SIBP']} and {variants['BPMF']}; a fit takes {spent}."
+            f"{variants['SIBP']} and {variants['BPMF']}; a fit took {spent}, whatever else the machine did."
         )
     settings = found.drop_duplicates("family").set_index("family")["settings"]
     sweeps = [f"{f}: {_sweeps(settings[f])}" for f in FAMILIES if f in settings]
