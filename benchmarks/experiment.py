@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import sys
@@ -66,6 +67,23 @@ def in_standard_units(score: pd.DataFrame, frame: pd.DataFrame, kinds: dict[str,
             has_density = values > 0 if getattr(kind, "smallest", None) else values.notna()
             out.loc[has_density, column] += np.log(values.std())
     return out
+
+
+# ---- arguments
+
+
+def check_choices(
+    parser: argparse.ArgumentParser, options: argparse.Namespace, known: dict[str, tuple[str, ...]]
+) -> None:
+    """Split the choices that are lists of names, and refuse those and percentages that there are not."""
+    if not all(0 < p < 100 for p in options.percentages):
+        given = ",".join(map(str, options.percentages))
+        parser.error(f"percentages lie between 1 and 99, not {given}")
+    for name, names in known.items():
+        setattr(options, name, getattr(options, name).split(","))
+        unknown = sorted(set(getattr(options, name)) - set(names))
+        if unknown:
+            parser.error(f"unknown {name} {', '.join(unknown)}: choose from {', '.join(names)}")
 
 
 # ---- results

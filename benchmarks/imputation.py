@@ -30,7 +30,18 @@ import imputers
 import numpy as np
 import pandas as pd
 import peers
-from experiment import RESULTS, Line, hide, in_standard_units, knowing_zeros, read, say, some_rows, work
+from experiment import (
+    RESULTS,
+    Line,
+    check_choices,
+    hide,
+    in_standard_units,
+    knowing_zeros,
+    read,
+    say,
+    some_rows,
+    work,
+)
 from imputers import Guess, Holes, encode
 
 from glfm import datasets
@@ -281,14 +292,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     options.rows = options.rows or (300 if options.quick else None)
     given = options.percentages or ("30" if options.quick else ",".join(map(str, PERCENTAGES)))
     options.percentages = [int(p) for p in given.split(",")]
-    options.tables = options.tables.split(",")
-    options.methods = options.methods.split(",")
-    if not all(0 < p < 100 for p in options.percentages):
-        parser.error(f"percentages lie between 1 and 99, not {given}")
-    for name, known in (("tables", TABLES), ("methods", tuple(METHODS))):
-        unknown = sorted(set(getattr(options, name)) - set(known))
-        if unknown:
-            parser.error(f"unknown {name} {', '.join(unknown)}: choose from {', '.join(known)}")
+    check_choices(parser, options, {"tables": TABLES, "methods": tuple(METHODS)})
     if options.output is None:
         options.output = RESULTS / ("imputation-quick.jsonl" if options.quick else "imputation.jsonl")
     return options

@@ -23,7 +23,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from experiment import RESULTS, hide, in_standard_units, knowing_zeros, read, say, some_rows, work
+from experiment import (
+    RESULTS,
+    check_choices,
+    hide,
+    in_standard_units,
+    knowing_zeros,
+    read,
+    say,
+    some_rows,
+    work,
+)
 
 import glfm
 from glfm import baselines, datasets
@@ -193,14 +203,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     options.rows = options.rows or (500 if options.quick else None)
     given = options.percentages or ("10,30,50" if options.quick else "")
     options.percentages = tuple(int(p) for p in given.split(",")) if given else ()
-    options.tables = options.tables.split(",")
-    options.methods = options.methods.split(",")
-    if not all(0 < p < 100 for p in options.percentages):
-        parser.error(f"percentages lie between 1 and 99, not {given}")
-    for name, known in (("tables", TABLES), ("methods", METHODS)):
-        unknown = sorted(set(getattr(options, name)) - set(known))
-        if unknown:
-            parser.error(f"unknown {name} {', '.join(unknown)}: choose from {', '.join(known)}")
+    check_choices(parser, options, {"tables": TABLES, "methods": METHODS})
     if options.output is None:
         options.output = RESULTS / ("paper-missing-quick.jsonl" if options.quick else "paper-missing.jsonl")
     return options
