@@ -1,105 +1,29 @@
-"""The command line: thin commands around the library."""
+"""The commands: each checks where its result goes, fits or loads, and writes."""
 
 from __future__ import annotations
 
-import sys
-import warnings
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
-from glfm import __version__
-from glfm.errors import DataError, FileError, FitWarning, GLFMError
-
-if TYPE_CHECKING:
-    from glfm.model import GLFM
-    from glfm.schema import Schema
-
-__all__ = ["app", "main"]
-
-app = typer.Typer(
-    name="glfm",
-    help="Complete the holes of a messy table, and explain it by hidden yes-or-no features.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
+from glfm.cli.app import app
+from glfm.cli.options import (
+    Data,
+    DataOrModel,
+    Fitting,
+    How,
+    ModelFile,
+    Na,
+    Quiet,
+    Seed,
+    Unseen,
+    fitting,
+    read_model,
 )
+from glfm.errors import DataError, FileError
 
-
-class How(StrEnum):
-    """How a hole is filled."""
-
-    auto = "auto"
-    mode = "mode"
-    mean = "mean"
-    median = "median"
-    sample = "sample"
-
-
-class Unseen(StrEnum):
-    """What becomes of a level that a fit did not know."""
-
-    error = "error"
-    missing = "missing"
-
-
-Data = Annotated[Path, typer.Argument(help="A table: csv, csv.gz, parquet or json, by extension.")]
-DataOrModel = Annotated[
-    Path | None,
-    typer.Argument(help="A table: csv, csv.gz, parquet or json, by extension; may go without with --model."),
-]
-ModelFile = Annotated[
-    Path | None, typer.Option("--model", help="A model of the command fit, in place of a new fit.")
-]
-SchemaFile = Annotated[
-    Path | None, typer.Option("--schema", help="Kinds of columns, as JSON; see the command schema.")
-]
-Na = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--na", help="Text of a missing cell in csv, in place of NA, null and the like; repeatable."
-    ),
-]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="The same seed gives the same result.")]
-Chains = Annotated[int, typer.Option("--chains", help="Number of chains.")]
-Draws = Annotated[int, typer.Option("--draws", help="Draws kept per chain.")]
-Jobs = Annotated[int | None, typer.Option("--jobs", help="Threads; default: one per chain and core.")]
-TimeBudget = Annotated[float | None, typer.Option("--time-budget", help="Seconds after which the fit stops.")]
-Quiet = Annotated[bool, typer.Option("--quiet", help="No progress on stderr.")]
-
-
-def main() -> None:
-    """Run the command line; an error of the package is one sentence on stderr and exit code 2."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("always", FitWarning)
-        warnings.showwarning = _show_warning
-        try:
-            app()
-        except GLFMError as error:
-            print(f"glfm: {error}", file=sys.stderr)
-            sys.exit(2)
-
-
-def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    print(f"glfm: {message}", file=sys.stderr)
-
-
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"glfm {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def _top(
-    version: Annotated[
-        bool,
-        typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True),
-    ] = False,
-) -> None:
-    pass
+__all__: list[str] = []
 
 
 @app.command()
@@ -146,6 +70,7 @@ def schema(data: Data, na: Na = None) -> None:
 
 
 @app.command()
+@fitting
 def fit(
     data: Data,
     output: Annotated[Path, typer.Option("--output", "-o", help="Where the model goes.")] = Path(
@@ -154,26 +79,21 @@ def fit(
     rows: Annotated[
         bool, typer.Option("--data/--no-data", help="Whether the rows of the table go into the file too.")
     ] = True,
-    schema: SchemaFile = None,
-    seed: Seed = 0,
-    chains: Chains = 4,
-    draws: Draws = 100,
-    time_budget: TimeBudget = None,
-    jobs: Jobs = None,
-    na: Na = None,
-    quiet: Quiet = False,
+    *,
+    options: Fitting,
 ) -> None:
     """Fit a table and keep the model: glfm fit data.csv -o model.glfm."""
     if output.is_dir() or not output.parent.is_dir():  # before the fit, not after
         raise FileError(
             f"The file {str(output)!r} cannot be written: its directory does not exist, or it is one."
         )
-    model = _fitted(data, schema, seed, chains, draws, time_budget, jobs, na, quiet)
+    model = options.fit(data)
     model.save(output, data=rows)
     typer.echo(f"Wrote {output}. {model.diagnostics().verdict}")
 
 
 @app.command()
+@fitting
 def impute(
     data: DataOrModel = None,
     output: Annotated[
@@ -192,14 +112,8 @@ def impute(
         Unseen,
         typer.Option("--unseen", help="With --model: refuse a level that it does not know, or fill it."),
     ] = Unseen.error,
-    schema: SchemaFile = None,
-    seed: Seed = 0,
-    chains: Chains = 4,
-    draws: Draws = 100,
-    time_budget: TimeBudget = None,
-    jobs: Jobs = None,
-    na: Na = None,
-    quiet: Quiet = False,
+    *,
+    options: Fitting,
 ) -> None:
     """Fill the holes of a table: glfm impute data.csv -o done.csv.
 
@@ -213,13 +127,13 @@ def impute(
     if m > 1 and output is None:
         raise DataError(f"There is one stdout but --m is {m}: name the files with --output.")
     if model is not None:
-        fitted = _read_model(model, schema)
-        new = None if data is None else read_table(data, na=na, schema=fitted.schema_)
+        fitted = read_model(model, options)
+        new = None if data is None else read_table(data, na=options.na, schema=fitted.schema_)
         completed = fitted.impute(new, how=how.value, n=m, unseen=unseen.value)
     elif data is None:
         raise DataError("There is nothing to fill: name a table, or a model with --model.")
     else:
-        fitted = _fitted(data, schema, seed, chains, draws, time_budget, jobs, na, quiet)
+        fitted = options.fit(data)
         completed = fitted.impute(how=how.value, n=m)
     completed = [as_pandas(table) for table in (completed if m > 1 else [completed])]
     if output is None:
@@ -232,6 +146,7 @@ def impute(
 
 
 @app.command()
+@fitting
 def explore(
     data: DataOrModel = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="Where the page goes.")] = Path(
@@ -241,14 +156,8 @@ def explore(
         str | None, typer.Option("--title", help="Of the page; default: the name of the file.")
     ] = None,
     model: ModelFile = None,
-    schema: SchemaFile = None,
-    seed: Seed = 0,
-    chains: Chains = 4,
-    draws: Draws = 100,
-    time_budget: TimeBudget = None,
-    jobs: Jobs = None,
-    na: Na = None,
-    quiet: Quiet = False,
+    *,
+    options: Fitting,
 ) -> None:
     """Explain a table in one HTML page that needs no network: features, patterns, surprising cells.
 
@@ -261,14 +170,15 @@ def explore(
     if (data is None) == (model is None):
         raise DataError("One thing is explained: name either a table, or a model with --model.")
     if model is not None:
-        page = _read_model(model, schema).report(output, title=title or model.name)
+        page = read_model(model, options).report(output, title=title or model.name)
     elif data is not None:
-        fitted = _fitted(data, schema, seed, chains, draws, time_budget, jobs, na, quiet)
+        fitted = options.fit(data)
         page = fitted.report(output, title=title or data.name)
     typer.echo(f"Wrote {page}: open it in a browser.")
 
 
 @app.command()
+@fitting
 def calibrate(
     data: Data,
     output: Annotated[
@@ -281,23 +191,16 @@ def calibrate(
     fraction: Annotated[
         float, typer.Option("--fraction", help="Share of the observed cells of every column to hide.")
     ] = 0.05,
-    schema: SchemaFile = None,
-    seed: Seed = 0,
-    chains: Chains = 4,
-    draws: Draws = 100,
-    jobs: Jobs = None,
-    na: Na = None,
-    quiet: Quiet = False,
+    *,
+    options: Fitting,
 ) -> None:
     """Hide some observed cells, predict them from the rest, and say whether intervals keep their word."""
     from glfm.files import check_extension, read_table, write_table
-    from glfm.model import GLFM
 
     if output is not None:
         check_extension(output)  # before the fit, not after
-    given = _read_schema(schema)
-    frame = read_table(data, na=na, schema=given)
-    model = GLFM(given, n_chains=chains, n_draws=draws, n_jobs=jobs, random_state=seed, progress=not quiet)
+    model = options.model()
+    frame = read_table(data, na=options.na, schema=model.schema)
     result = model.calibration(frame, fraction=fraction)
     if output is not None:
         write_table(result.columns.reset_index(), output)
@@ -310,43 +213,6 @@ def calibrate(
         result.plot(figure.subplots())
         save(figure, plot)
     typer.echo(repr(result))
-
-
-def _read_schema(path: Path | None) -> Schema | None:
-    if path is None:
-        return None
-    from glfm.schema import Schema
-
-    return Schema.from_json(path)
-
-
-def _fitted(
-    data: Path,
-    schema: Path | None,
-    seed: int,
-    chains: int,
-    draws: int,
-    time_budget: float | None,
-    jobs: int | None,
-    na: list[str] | None,
-    quiet: bool,
-) -> GLFM:
-    """Return a model of the table in a file, with the settings that every fitting command takes."""
-    from glfm.files import read_table
-    from glfm.model import GLFM
-
-    given = _read_schema(schema)
-    frame = read_table(data, na=na, schema=given)
-    model = GLFM(given, n_chains=chains, n_draws=draws, n_jobs=jobs, random_state=seed, progress=not quiet)
-    return model.fit(frame, time_budget=time_budget)
-
-
-def _read_model(path: Path, schema: Path | None) -> GLFM:
-    from glfm.model import load
-
-    if schema is not None:
-        raise DataError("A model has the schema that it was fitted with: leave out --schema or --model.")
-    return load(path)
 
 
 def _numbered(path: Path, i: int) -> Path:

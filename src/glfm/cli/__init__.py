@@ -1,0 +1,6 @@
+"""The command line: thin commands around the library."""
+
+from glfm.cli import commands as commands  # which registers them
+from glfm.cli.app import app, main
+
+__all__ = ["app", "main"]

@@ -1,0 +1,145 @@
+"""What several commands take: tables, models, and the settings of a fit."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from glfm.errors import DataError
+
+if TYPE_CHECKING:
+    from glfm.model import GLFM
+    from glfm.schema import Schema
+
+__all__ = [
+    "Data",
+    "DataOrModel",
+    "Fitting",
+    "How",
+    "ModelFile",
+    "Na",
+    "Quiet",
+    "Seed",
+    "Unseen",
+    "fitting",
+    "read_model",
+]
+
+
+class How(StrEnum):
+    """How a hole is filled."""
+
+    auto = "auto"
+    mode = "mode"
+    mean = "mean"
+    median = "median"
+    sample = "sample"
+
+
+class Unseen(StrEnum):
+    """What becomes of a level that a fit did not know."""
+
+    error = "error"
+    missing = "missing"
+
+
+Data = Annotated[Path, typer.Argument(help="A table: csv, csv.gz, parquet or json, by extension.")]
+DataOrModel = Annotated[
+    Path | None,
+    typer.Argument(help="A table: csv, csv.gz, parquet or json, by extension; may go without with --model."),
+]
+ModelFile = Annotated[
+    Path | None, typer.Option("--model", help="A model of the command fit, in place of a new fit.")
+]
+SchemaFile = Annotated[
+    Path | None, typer.Option("--schema", help="Kinds of columns, as JSON; see the command schema.")
+]
+Na = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--na", help="Text of a missing cell in csv, in place of NA, null and the like; repeatable."
+    ),
+]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="The same seed gives the same result.")]
+Chains = Annotated[int, typer.Option("--chains", help="Number of chains.")]
+Draws = Annotated[int, typer.Option("--draws", help="Draws kept per chain.")]
+Jobs = Annotated[int | None, typer.Option("--jobs", help="Threads; default: one per chain and core.")]
+TimeBudget = Annotated[float | None, typer.Option("--time-budget", help="Seconds after which the fit stops.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="No progress on stderr.")]
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """The options that every fitting command takes."""
+
+    schema: SchemaFile = None
+    seed: Seed = 0
+    chains: Chains = 4
+    draws: Draws = 100
+    time_budget: TimeBudget = None
+    jobs: Jobs = None
+    na: Na = None
+    quiet: Quiet = False
+
+    def read_schema(self) -> Schema | None:
+        """Return the schema of the user's file, if there is one."""
+        if self.schema is None:
+            return None
+        from glfm.schema import Schema
+
+        return Schema.from_json(self.schema)
+
+    def model(self) -> GLFM:
+        """Return the model to fit."""
+        from glfm.model import GLFM
+
+        return GLFM(
+            self.read_schema(),
+            n_chains=self.chains,
+            n_draws=self.draws,
+            n_jobs=self.jobs,
+            random_state=self.seed,
+            progress=not self.quiet,
+        )
+
+    def fit(self, data: Path) -> GLFM:
+        """Return a model of the table in a file."""
+        from glfm.files import read_table
+
+        model = self.model()
+        return model.fit(read_table(data, na=self.na, schema=model.schema), time_budget=self.time_budget)
+
+
+def fitting(command: Callable[..., None]) -> Callable[..., None]:
+    """Let a command take the options of `Fitting`, which reach it as its argument `options`."""
+    own = inspect.signature(command, eval_str=True).parameters.values()
+    shared = inspect.signature(Fitting, eval_str=True).parameters
+
+    @functools.wraps(command)
+    def wrapped(**values: Any) -> None:
+        options = Fitting(**{name: values.pop(name) for name in shared})
+        command(**values, options=options)
+
+    parameters = [*(one for one in own if one.name != "options"), *shared.values()]
+    wrapped.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in parameters]
+    )
+    wrapped.__annotations__ = {one.name: one.annotation for one in parameters}
+    del wrapped.__wrapped__  # which would be asked for the annotations first
+    return wrapped
+
+
+def read_model(path: Path, options: Fitting) -> GLFM:
+    """Return the model in a file; a schema beside it would be a contradiction."""
+    from glfm.model import load
+
+    if options.schema is not None:
+        raise DataError("A model has the schema that it was fitted with: leave out --schema or --model.")
+    return load(path)
