@@ -71,14 +71,17 @@ class Relations(Answers):
             fit.
         wrt
             A column or several: with respect to them, a feature weighs as much as it moves these columns (the
-            sum of its effects in standard deviations). None: all features weigh the same.
+            mean of its effects in standard deviations, as `effects()` measures them). None: all features
+            weigh the same.
 
         Returns
         -------
         pandas.DataFrame
             One row per given row and one column per row of the fit: the weight of the features that two rows
             share over the weight of those that either has, and 1 where neither has any, averaged over draws
-            (50, evenly spaced, if there are more). Features of its own that a new row may have do not count.
+            (50, evenly spaced, if there are more). With `wrt`, 1 is added to both weights: rows that differ
+            only in a feature that moves the columns by one standard deviation have a similarity of 1/2.
+            Features of its own that a new row may have do not count.
         """
         check_is_fitted(self, "draws_")
         columns = None if wrt is None else [self._number(name) for name in _names(wrt)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,19 +23,20 @@ def similarities(
     """Return how alike some of `rows` are to each row of the draws, averaged over up to 50 draws.
 
     Under one draw it is the weight of the features that two rows share over the weight of those that either
-    has, and 1 where neither has any. All features weigh the same or, given numbers of columns, as much as
-    they move these: by the sum of their effects in standard deviations.
+    has. All features weigh the same, and rows without any are alike; or, given numbers of columns, a feature
+    weighs by how far it moves them (the mean of its effects in standard deviations) and both sums have 1
+    added: else two rows that differ only in what hardly matters to the columns would have nothing in common.
     """
     chosen = spaced(len(draws), _MOST_DRAWS)
     total = np.zeros((which.size, draws[0].packed.shape[0]))
     for t in chosen:
         draw = draws[t]
-        weight = np.ones(draw.n_features)
+        weight, common = np.ones(draw.n_features), 0.0
         if columns is not None:
-            weight = sum(map(partial(influence, draw), columns), start=np.zeros(draw.n_features))
+            weight, common = np.mean([influence(draw, d) for d in columns], axis=0), 1.0
         mine, theirs = rows.features(int(t))[which].astype(np.float64), draw.Z.astype(np.float64)
-        shared = (mine * weight) @ theirs.T
-        either = (mine @ weight)[:, None] + (theirs @ weight)[None, :] - shared
+        shared = common + (mine * weight) @ theirs.T
+        either = 2.0 * common + (mine @ weight)[:, None] + (theirs @ weight)[None, :] - shared
         # Rounding must neither make nor break a tie of rows that are the same.
         alike = shared >= (1.0 - 1e-9) * either
         total += np.where(alike, 1.0, shared / np.where(alike, 1.0, either))
