@@ -52,8 +52,8 @@ class Explanation:
         (with - without), which is how far the feature moves the value from that of a usual row.
     columns
         One row per given column, those that matter most first: what is `given`; the prediction without it;
-        `shift`, the prediction minus that: in standard deviations of the column's pseudo-observations for a
-        number, else in the probability of the predicted level.
+        `shift`, the prediction minus that: of a number in standard deviations of its pseudo-observations, of
+        an ordinal in its mean position, of a category in the probability of the predicted level.
     rows
         The most similar rows of the fit in which the column is observed: `value`, `similarity` with respect
         to the column, and `overall`, by which equally similar ones are ordered.
@@ -288,7 +288,8 @@ def _columns(
 ) -> pd.DataFrame:
     """Return what is predicted without each given column."""
     if isinstance(cells, LevelCells):
-        middle = cells.probabilities[:, value[0]]
+        p = cells.probabilities
+        middle = p @ np.arange(p.shape[1]) if cells.kind.is_ordered else p[:, value[0]]
     else:
         sign = 1.0 if cells.kind.link.increasing else -1.0
         middle = sign * np.mean(cells.locations, axis=0)[:, 0] / np.sqrt(spread)

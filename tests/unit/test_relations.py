@@ -190,7 +190,10 @@ def _shift(model, rest: pd.DataFrame, name: str, column: str, value: object) -> 
     """Return what a given column adds, from `predictive` alone."""
     both = [model.predictive(frame) for frame in (rest, rest.assign(**{name: None}))]
     if column in ("diet", "mood"):
-        return float(np.subtract(*[predictive.proba(column).iloc[0][str(value)] for predictive in both]))
+        p = [predictive.proba(column).iloc[0] for predictive in both]
+        return float(
+            np.subtract(*[part @ np.arange(3) if column == "mood" else part[str(value)] for part in p])
+        )
     d = model._problem.names.index(column)
     means = [np.mean(predictive.cells(column, np.arange(1)).locations) for predictive in both]
     return float(np.subtract(*means) / np.sqrt(model._problem.spreads[d]))
@@ -250,6 +253,16 @@ class TestExplain:
         assert found.prediction["upper"] < 20.0
         # As a new row it would find that feature again.
         assert model.explain(people().loc["p3"], "hum").prediction["upper"] > 30.0
+
+    def test_a_row_is_taken_out_of_a_draw(self, model):
+        draw = model.draws_[5]
+        features = explanation._others(draw, 3)
+        fewer = explanation._without(draw, 3, features)
+        assert draw.n_features > fewer.n_features > 0  # the outlier's own feature is gone
+        np.testing.assert_array_equal(fewer.Z, np.delete(draw.Z, 3, axis=0)[:, features])
+        assert (fewer.Z.sum(axis=0) > 0).all()
+        np.testing.assert_array_equal(fewer.weights[1:], draw.weights[1:][features])
+        assert explanation._without(draw, None, explanation._others(draw, None)) is draw
 
     def test_a_hole_is_explained_as_it_is_imputed(self, model):
         for row, column in (("p5", "weight"), ("p6", "diet")):

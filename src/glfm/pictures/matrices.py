@@ -134,7 +134,8 @@ def draw_dependence(table: pd.DataFrame, kind: str, ax: Axes | None) -> Artists:
     information would have, or of 1 minus the probability.
     """
     size = len(table)
-    own, ax = ax is None, canvas(ax, 3.4 + 0.36 * max(size, 3), 2.2 + 0.33 * max(size, 3))
+    cells = min(max(size, 3), 60)
+    own, ax = ax is None, canvas(ax, 3.4 + 0.36 * cells, 2.2 + 0.33 * cells)
     table = table.iloc[_side_by_side(table.to_numpy(), kind)]
     table = table[table.index]
     value = table.to_numpy(dtype=np.float64)
