@@ -80,7 +80,7 @@ class Explanation:
             ("similar rows", self.rows),
         ):
             more = f" (first {_SHOWN} of {len(table)})" if len(table) > _SHOWN else ""
-            shown = table.iloc[:_SHOWN].rename_axis(index=None)
+            shown = table.iloc[:_SHOWN].dropna(axis=1, how="all").rename_axis(index=None)
             text = shown.map(_short).to_string(na_rep="") if len(table) else "none"
             parts.append(f"{title}{more}\n{text}")
         return "\n\n".join(parts)
