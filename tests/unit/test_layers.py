@@ -27,7 +27,7 @@ LAYERS = [
     ["predictive"],
     ["summary", "pooling", "calibration"],
     ["export", "pictures", "report"],
-    ["answers"],
+    ["answers", "changes"],
     ["model"],
     ["baselines", "datasets", "files", "imputer", "testing", "toolbox"],
     ["demo"],
@@ -35,7 +35,7 @@ LAYERS = [
     ["__init__", "__main__"],
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
-PACKAGES = {"baselines", "kernels", "kinds", "packing", "pictures", "report", "testing", "toolbox"}
+PACKAGES = {"baselines", "changes", "kernels", "kinds", "packing", "pictures", "report", "testing", "toolbox"}
 
 
 def imports(path: Path) -> set[str]:
