@@ -222,7 +222,7 @@ class _Pandas:
     @staticmethod
     def array(dtype: np.dtype[Any], columns: list[Any]) -> NDArray[Any]:
         """Return columns as an array of the type that the table's array had, if it can hold them."""
-        frame = pd.DataFrame(dict(enumerate(columns)))
+        frame = pd.DataFrame({i: column.reset_index(drop=True) for i, column in enumerate(columns)})
         if dtype.kind == "U":
             objects = frame.to_numpy(dtype=object)
             return objects if pd.isna(objects).any() else objects.astype(str)
@@ -267,7 +267,7 @@ class _Arrow:
     def join(column: Any, part: Any) -> Any:
         import pyarrow as pa
 
-        return pa.chunked_array([*column.chunks, *part.chunks], column.type)
+        return pa.chunked_array([*column.chunks, *part.chunks], column.type).unify_dictionaries()
 
     @staticmethod
     def natural(name: str, values: list[Any]) -> Any:
