@@ -1,12 +1,17 @@
 """A chain that goes on with other data: its draws are those of a fit to the changed table."""
 
+import pickle
+
 import numpy as np
 import pandas as pd
 import pytest
 
 import glfm
 from glfm.changes import verbs
+from glfm.draws import Draws
+from glfm.predictive import Predictive
 from glfm.problem import Problem
+from glfm.rows import TrainingRows
 from glfm.testing import enumerate_posterior
 
 from .checks import check
@@ -128,3 +133,41 @@ def test_all_of_it_one_after_the_other(posterior, n_draws) -> None:
     model.append(TABLE[1:].rename({"Eve": "Max"}), n_draws=5).append(TABLE[2:], n_draws=5)
     model.edit({("Ada", "size"): 1.5}, n_draws=5).remove(["Max"], n_draws=n_draws)
     check(scores(model, posterior))
+
+
+def chain_means(model: glfm.GLFM, rows: slice) -> np.ndarray:
+    """Return predictive means of some rows' cells, chain by chain: numbers, and probabilities of levels."""
+    means = []
+    for chain in model.draws_.by_chain():
+        draws = Draws(chain)
+        known = TrainingRows(model._problem, draws)
+        predictive = Predictive(model._frame, model._problem, draws, known, model._sample_seed)
+        parts = [np.asarray(predictive.mean(), dtype=float)[rows]]
+        levels = [name for name, kind in model.schema_.kinds.items() if not kind.is_number]
+        parts += [np.asarray(predictive.proba(name), dtype=float)[rows] for name in levels]
+        means.append(np.hstack(parts).ravel())
+    return np.array(means)
+
+
+@pytest.mark.slow
+def test_a_real_table_is_as_if_fitted_at_once(data_dir) -> None:
+    data = glfm.datasets.load_heart_cleveland()
+    table = data.frame.sample(frac=1.0, random_state=0).reset_index(drop=True)
+    table = table.mask(np.random.default_rng(0).random(table.shape) < 0.1)
+    settings = {"n_chains": 8, "n_warmup": 400, "n_draws": 100, "thin": 4, "progress": False}
+    n = 242  # four fifths
+    start = glfm.GLFM(data.schema, **settings, random_state=1).fit(table[:n])
+    right, wrong = pickle.loads(pickle.dumps(start)), start
+    whole = glfm.GLFM(start.schema_, **settings, random_state=2).fit(table)
+    right.append(table[n:])
+    wrong.append(table[n:].sample(frac=1.0, random_state=0).set_axis(table.index[n:]))
+
+    def typical_score(model: glfm.GLFM) -> float:
+        """Return the root mean square of two-sample t-scores; that of one posterior is about 1.08."""
+        ours, theirs = chain_means(model, slice(n, None)), chain_means(whole, slice(n, None))
+        error = np.sqrt((ours.var(axis=0, ddof=1) + theirs.var(axis=0, ddof=1)) / 8)
+        return float(np.sqrt(np.mean(((ours.mean(axis=0) - theirs.mean(axis=0)) / error) ** 2)))
+
+    found, found_out = typical_score(right), typical_score(wrong)
+    assert found < 1.5
+    assert found_out > 3.0
