@@ -101,8 +101,8 @@ def _more_labels(frame: Frame, rows: Frame) -> Any:
     if own.is_unique and not both.is_unique:
         twice = both[both.duplicated()]
         raise DataError(
-            f"The label {twice[0]!r} would stand for two rows: give the rows labels of their own, which the "
-            "table does not have."
+            f"The label {_some([twice[0]])} would stand for two rows: give the rows labels of their own, "
+            "which the table does not have."
         )
     return both
 

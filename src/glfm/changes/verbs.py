@@ -258,10 +258,10 @@ def _encoded(frame: Frame, schema: Schema, names: Iterable[str] | None = None) -
         column = frame.column(name)
         unseen = np.isnan(x[:, d]) & ~column.missing
         if unseen.any():
-            levels = getattr(kinds[name], "levels", None) or ()
+            level, levels = column.values[unseen].tolist()[0], getattr(kinds[name], "levels", None) or ()
             known = ", ".join(map(repr, levels[:8])) + (", ..." if len(levels) > 8 else "")
             raise DataError(
-                f"Column {name!r} holds the level {column.values[unseen][0]!r}, which is not one of {known}, "
+                f"Column {name!r} holds the level {level!r}, which is not one of {known}, "
                 "the levels of the fit: mend it, make it a hole, or fit anew with a schema that has it."
             )
     return x
