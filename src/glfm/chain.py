@@ -50,15 +50,18 @@ class Chain:
 
     def sweeps(self, stop: Event | None = None) -> Iterator[State]:
         """Run like iteration does; once `stop` is set, give up the sweep under way and end."""
+        stop = stop or Event()
+        if stop.is_set():
+            return
         if self.holds_warmup:
             self.draws, self.holds_warmup = [], False
-        while self.state.sweep < self.schedule.n_sweeps:
+        while not self.ended:
             state = self.state.copy()
             try:
                 self._sampler.sweep(state, state.sweep < self.schedule.n_warmup, stop)
             except Stopped:
                 return
-            if stop is not None and stop.is_set():  # whoever set it may look at the chain by now
+            if stop.is_set():  # whoever set it may look at the chain by now
                 return
             if self.schedule.keeps(state.sweep):
                 self._keep(state)
@@ -71,6 +74,10 @@ class Chain:
         still = Chain(self.problem, self.schedule, state, self.index)
         still.draws = self.draws[: self.schedule.n_kept(state.sweep)]
         return still
+
+    def leave(self) -> None:
+        """Leave a sweep that does not stop to its thread, with the work space that it uses."""
+        self._sampler = CollapsedSampler(self.problem)
 
     @property
     def ended(self) -> bool:

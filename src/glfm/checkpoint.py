@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from os import PathLike
@@ -49,7 +50,7 @@ class Checkpoint:
     ) -> None:
         if not every > 0:
             raise SchemaError(f"checkpoint_every is a positive number of seconds, not {every!r}.")
-        self.path, self.every = Path(path), every
+        self.path, self.every, self.took = Path(path), every, 0.0
         if not (resume is not None and _same_file(self.path, Path(resume))):
             _check_free(self.path)
         self._fit = fit
@@ -59,9 +60,11 @@ class Checkpoint:
 
     def save(self, chains: Sequence[Chain]) -> None:
         """Write the chains as they are between two sweeps; they may run on meanwhile."""
+        begin = time.monotonic()
         still = [chain.snapshot() for chain in chains]
         draws = Draws([draw for chain in still for draw in chain.draws])
         write(replace(self._fit, chains=still, draws=draws, stage=self.stage), self.path)
+        self.took = time.monotonic() - begin
 
     def start_round(self, number: int) -> None:
         """Say how often the fit has gone on for longer."""
@@ -98,6 +101,8 @@ def resumed(path: str | PathLike[str], fit: Fitted) -> Fitted:
             f"The checkpoint {str(path)!r} is of another fit, {difference}: repeat that fit as it was, or "
             "start anew without resume and with another path."
         )
+    if [chain.index for chain in found.chains] != list(range(fit.parameters["n_chains"])):
+        raise FileError(f"The checkpoint {str(path)!r} has other chains than its settings say: start anew.")
     chains = []
     for was in found.chains:
         chain = Chain(fit.problem, was.schedule, was.state, was.index)

@@ -19,7 +19,9 @@ from glfm.sampler import is_compiled
 __all__ = ["Keeper", "LocalEngine", "check_workers"]
 
 _PATIENCE = 2.0  # seconds after which the user is told what takes so long
-_GRACE = 0.7  # seconds that chains have to stop; one that is being compiled or in a long step is left behind
+_GRACE = 0.5  # seconds that chains have to stop; one that is being compiled or in a long step is left behind
+
+_SOON = 0.25  # seconds that a last checkpoint may take after Ctrl-C
 
 
 class Keeper(Protocol):
@@ -28,6 +30,10 @@ class Keeper(Protocol):
     @property
     def every(self) -> float:
         """Seconds between two times."""
+
+    @property
+    def took(self) -> float:
+        """Seconds that the last time took."""
 
     def save(self, chains: Sequence[Chain]) -> None:
         """Write the chains as they are; raise `FileError` where that cannot be done."""
@@ -64,11 +70,15 @@ class LocalEngine:
             finally:
                 stop.set()
                 wait(futures, _GRACE)
-        for future in futures:
+        for chain, future in zip(chains, futures, strict=True):
             if future.done():
                 future.result()  # raises what the chain has raised
+            else:
+                chain.leave()
         ended = all(chain.ended for chain in chains)
-        if keeper is not None and not ended and not isinstance(failure, FileError):
+        # Nobody who has interrupted waits for a large file: the last one is not old, and the draws are here.
+        at_once = isinstance(failure, KeyboardInterrupt) and keeper is not None and keeper.took > _SOON
+        if keeper is not None and not (ended or at_once or isinstance(failure, FileError)):
             try:
                 keeper.save(chains)
             except FileError as error:
@@ -155,7 +165,7 @@ def _finish_early(chains: Sequence[Chain], how: str) -> None:
         f"The fit was {how} after {done}: it can be used and continued, but it rests on fewer draws than "
         "planned.",
         FitWarning,
-        stacklevel=4,
+        stacklevel=5,
     )
 
 

@@ -208,9 +208,10 @@ class GLFM(BaseEstimator, Answers):  # type: ignore[misc]
         begin = time.monotonic()
         stage = stage or Stage()
         until_converged = stage.until == "converged"
-        for more in range(stage.round, _MOST_ROUNDS if until_converged else 1):
+        first = min(stage.round, _MOST_ROUNDS - 1) if until_converged else 0
+        for more in range(first, _MOST_ROUNDS if until_converged else 1):
             kept = [chain.draws for chain in self._chains]
-            if more > stage.round:
+            if more > first:
                 for chain in self._chains:
                     was = chain.schedule
                     chain.extend(Schedule(was.n_sweeps, was.n_draws, 2 * was.thin), forget=True)
@@ -222,7 +223,7 @@ class GLFM(BaseEstimator, Answers):  # type: ignore[misc]
                 finished = LocalEngine().run(self._chains, self.n_jobs, self.progress, left, keeper)
             finally:
                 # A whole round of old draws is worth more than a piece of a new one.
-                if more > stage.round and not finished:
+                if more > first and not finished:
                     for chain, draws in zip(self._chains, kept, strict=True):
                         chain.draws = draws
                 self._collect()

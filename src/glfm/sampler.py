@@ -44,6 +44,7 @@ class CollapsedSampler:
 
         Once `stop` is set, the sweep is given up wherever it is and raises `Stopped`; the state is then lost.
         """
+        _look(stop)
         self.draw_features(state, stop)
         self.move_features(state)
         _look(stop)

@@ -94,7 +94,13 @@ class Command:
         options += ["--checkpoint", "run.ckpt", "--checkpoint-every", "0.02"]
         command = [sys.executable, "-m", "glfm", "fit", "table.csv", "-o", "m.glfm", *options]
         return subprocess.Popen(
-            command, cwd=self.directory, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            command,
+            cwd=self.directory,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            # Children of a shell's background jobs would ignore it.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL) and None,
         )
 
     def started(self) -> subprocess.Popen[str]:

@@ -7,7 +7,7 @@ import signal
 import threading
 import types
 import warnings
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import numpy as np
 import pandas as pd
@@ -283,6 +283,18 @@ class TestFile:
         fit(frame, checkpoint=tmp_path / "run.ckpt")
         assert {p.name for p in tmp_path.iterdir()} == {"run.ckpt", ".other.ckpt.abc.part"}
 
+    def test_chains_that_do_not_belong_together(self, frame, path):
+        found = storage.read(path, glfm.GLFM().get_params())
+        storage.write(replace(found, chains=found.chains[:1]), path)
+        with pytest.raises(FileError, match="has other chains than its settings say"):
+            fit(frame, resume=path)
+
+    @pytest.mark.parametrize("until", [None, "converged"])
+    def test_a_round_that_nobody_makes(self, until, frame, path):
+        found = storage.read(path, glfm.GLFM().get_params())
+        storage.write(replace(found, stage=storage.Stage(until, 99)), path)
+        assert len(fit(frame, resume=path, until=until).draws_) == 8
+
     @pytest.mark.parametrize("stage", [7, {"until": "bored", "round": 0, "finished": False}, {"round": 1}])
     def test_nonsense(self, stage, path, monkeypatch):
         found = storage.read(path, glfm.GLFM().get_params())
@@ -411,17 +423,20 @@ class TestInterrupt:
         """Send Ctrl-C when the n-th checkpoint has been written."""
         from glfm.checkpoint import Checkpoint
 
-        def after(n: int) -> None:
+        def after(n: int, took: float = 0.0) -> None:
             real, count = Checkpoint.save, itertools.count(1)
 
             def save(self, chains):
                 real(self, chains)
+                self.took = took
                 if next(count) == n:
                     os.kill(os.getpid(), signal.SIGINT)
 
             monkeypatch.setattr(Checkpoint, "save", save)
 
-        return after
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        yield after
+        signal.signal(signal.SIGINT, before)
 
     @pytest.mark.parametrize("settings", [ENDLESS, {**ENDLESS, "n_warmup": 10**7}], ids=["draws", "warm-up"])
     def test_usable_savable_continuable(self, settings, interrupt, frame, tmp_path):
@@ -438,6 +453,14 @@ class TestInterrupt:
         assert [chain.state.sweep for chain in found.chains] == sweeps, "the last sweep is in the checkpoint"
         resumed = fit_one_sweep(frame, settings, resume=path)
         assert [chain.state.sweep for chain in resumed._chains] == [sweep + 1 for sweep in sweeps]
+
+    def test_nobody_waits_for_a_large_file(self, interrupt, frame, tmp_path):
+        path = tmp_path / "run.ckpt"
+        interrupt(3, took=5.0)
+        model = fit(frame, ENDLESS, checkpoint=path, checkpoint_every=0.05)
+        kept = [chain.state.sweep for chain in storage.read(path, model.get_params()).chains]
+        assert all(0 < a <= chain.state.sweep for a, chain in zip(kept, model._chains, strict=True))
+        assert len(model.draws_) >= 2
 
     def test_without_a_sweep_there_is_no_fit(self, interrupt, frame, whole, tmp_path, monkeypatch):
         from glfm.sampler import CollapsedSampler, Stopped
@@ -462,27 +485,27 @@ class TestInterrupt:
         """As one does that is being compiled: what it finishes later changes nothing."""
         from glfm.sampler import CollapsedSampler
 
-        real, let_go, left = CollapsedSampler.sweep, threading.Event(), threading.Event()
+        real, let_go, deaf_threads = CollapsedSampler.sweep, threading.Event(), []
 
         def deaf(self, state, adapt, stop):
-            if state.sweep == 7:
+            if state.sweep == 7 and len(deaf_threads) < 2:
+                deaf_threads.append(threading.current_thread())
                 let_go.wait()
-                real(self, state, adapt)
-                left.set()
-            else:
-                real(self, state, adapt)
+            real(self, state, adapt)
 
         monkeypatch.setattr(CollapsedSampler, "sweep", deaf)
         interrupt(40)
         with pytest.warns(FitWarning, match="interrupted after 7, 7 of"):
-            model = glfm.GLFM(**SETTINGS).fit(frame, checkpoint=tmp_path / "run.ckpt", checkpoint_every=0.01)
+            model = glfm.GLFM(**SETTINGS, n_jobs=2).fit(
+                frame, checkpoint=tmp_path / "run.ckpt", checkpoint_every=0.01
+            )
         before = bits(model)
+        left = [chain._sampler for chain in model._chains]
         let_go.set()
-        left.wait()
-        for thread in threading.enumerate():
-            if thread.name.startswith("glfm-"):
-                thread.join()
+        for thread in deaf_threads:
+            thread.join()
         assert [chain.state.sweep for chain in model._chains] == [7, 7]
         assert bits(model) == before
-        monkeypatch.undo()
+        assert all(sampler._sums[0].size == 0 for sampler in left), "nobody has worked with these"
         assert bits(fit(frame, resume=tmp_path / "run.ckpt")) == bits(whole)
+        assert bits(model.continue_fit(2)) == bits(fit(frame, {**SETTINGS, "n_draws": 6}))
