@@ -22,8 +22,8 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs processes
 PROGRAM = Path(__file__).with_name("killed_fits.py")
 
 
-def killed_fits(directory: Path, n_kills: int) -> dict[str, Any]:
-    command = [sys.executable, str(PROGRAM), str(directory), str(n_kills)]
+def killed_fits(directory: Path, n_kills: int, *names: str) -> dict[str, Any]:
+    command = [sys.executable, str(PROGRAM), str(directory), str(n_kills), *names]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     result: dict[str, Any] = json.loads(done.stdout)
@@ -32,13 +32,10 @@ def killed_fits(directory: Path, n_kills: int) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def fits(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    return killed_fits(tmp_path_factory.mktemp("kills"), 4)
+    return killed_fits(tmp_path_factory.mktemp("kills"), 4, "one chain", "three chains")
 
 
-NAMES = ["one chain", "three chains", "until converged"]
-
-
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ["one chain", "three chains"])
 def test_killed_at_random_times(fits: dict[str, Any], name: str) -> None:
     result = fits[name]
     assert result["kills"] == 4
@@ -46,7 +43,7 @@ def test_killed_at_random_times(fits: dict[str, Any], name: str) -> None:
 
 
 def test_draws_of_other_fits_differ(fits: dict[str, Any]) -> None:
-    assert len({fits[name]["whole"] for name in NAMES}) == 3
+    assert fits["one chain"]["whole"] != fits["three chains"]["whole"]
 
 
 def test_killed_in_writing(fits: dict[str, Any]) -> None:
@@ -67,13 +64,13 @@ def test_a_disk_that_is_full(fits: dict[str, Any]) -> None:
 
 
 @pytest.mark.reliability
-def test_killed_dozens_of_times(tmp_path: Path, record_property: Any) -> None:
-    result = killed_fits(tmp_path, 60)
-    for name in NAMES:
+def test_killed_dozens_of_times(tmp_path: Path) -> None:
+    names = ["one chain", "three chains", "until converged"]
+    result = killed_fits(tmp_path, 60, *names)
+    for name in names:
         assert set(result[name]["found"]) == {result[name]["whole"]}
         told = {key: result[name][key] for key in ("kills", "in_writing")}
         told["resumed"], told["fits"] = len(result[name]["reached"]), len(result[name]["found"])
-        record_property(name, told)
         print(f"{name}: {told}")
 
 
@@ -108,7 +105,7 @@ class Command:
         before = self.sweeps()
         process = self.start()
         while process.poll() is None and self.sweeps() <= before:
-            time.sleep(0.005)
+            time.sleep(0.03)
         return process
 
     def sweeps(self) -> int:
@@ -148,7 +145,7 @@ def uninterrupted(command: Command) -> glfm.GLFM:
 
 
 def test_the_same_command_again(tmp_path: Path) -> None:
-    command = Command(tmp_path, draws=300)
+    command = Command(tmp_path, draws=600)
     assert command.kill(command.started())
     assert not command.output.exists()
     assert command.finish() == "glfm: going on from the checkpoint run.ckpt.\n"
