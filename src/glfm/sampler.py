@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from threading import Event
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,7 +17,13 @@ from glfm.kernels.weights import draw_noise_and_weights, row_means, sums_of_squa
 from glfm.problem import Problem
 from glfm.state import State
 
-__all__ = ["CollapsedSampler", "is_compiled"]
+__all__ = ["CollapsedSampler", "Stopped", "is_compiled"]
+
+_ROWS_AT_ONCE = 2048  # between two looks at whether to stop
+
+
+class Stopped(Exception):  # noqa: N818 - no error
+    """A sweep was given up because it was asked to."""
 
 
 class CollapsedSampler:
@@ -31,16 +39,21 @@ class CollapsedSampler:
         self._sums: tuple[FloatArray, FloatArray] = (np.empty((0, 0)), np.empty((0, 0)))
         self._solved: tuple[FloatArray, FloatArray, FloatArray] = (np.empty((0, 0)),) * 3
 
-    def sweep(self, state: State, adapt: bool = False) -> None:
-        """Move `state` by one sweep; `adapt` tunes step sizes and is for warm-up only."""
-        self.draw_features(state)
+    def sweep(self, state: State, adapt: bool = False, stop: Event | None = None) -> None:
+        """Move `state` by one sweep; `adapt` tunes step sizes and is for warm-up only.
+
+        Once `stop` is set, the sweep is given up wherever it is and raises `Stopped`; the state is then lost.
+        """
+        _look(stop)
+        self.draw_features(state, stop)
         self.move_features(state)
+        _look(stop)
         self.draw_alpha(state)
         self.draw_weights(state)
-        self.draw_cells(state, adapt)
+        self.draw_cells(state, adapt, stop)
         state.sweep += 1
 
-    def draw_features(self, state: State) -> None:
+    def draw_features(self, state: State, stop: Event | None = None) -> None:
         """Z given Y, weights integrated out, and with each row its holes."""
         problem, priors = self.problem, self.problem.priors
         inv_sd = 1.0 / np.sqrt(problem.per_pseudo_column(state.variance))
@@ -51,6 +64,7 @@ class CollapsedSampler:
         counts = self._counts(state)
         row = 0
         while row < problem.n_rows:
+            _look(stop)
             row, state.width, needed = sweep_rows(
                 state.rng,
                 state.Z,
@@ -66,6 +80,7 @@ class CollapsedSampler:
                 priors.weight_variance,
                 max_width,
                 row,
+                min(row + _ROWS_AT_ONCE, problem.n_rows),
                 *self._sums,
                 *self._solved,
             )
@@ -159,14 +174,15 @@ class CollapsedSampler:
                 f"The weights of sweep {state.sweep + 1} are not finite: a column's scale is out of hand."
             )
 
-    def draw_cells(self, state: State, adapt: bool = False) -> None:
+    def draw_cells(self, state: State, adapt: bool = False, stop: Event | None = None) -> None:
         """Thresholds and scales with the pseudo-observations integrated out, then the pseudo-observations."""
         problem = self.problem
-        self._move_scales(state, adapt)
+        self._move_scales(state, adapt, stop)
         kinds = list(problem.kinds.values())
-        for (start, stop), evidence in zip(problem.blocks, problem.block_evidence, strict=True):
-            means = self._means[: stop - start]
-            row_means(state.Z, state.width, state.B, start, stop, means)
+        for (begin, end), evidence in zip(problem.blocks, problem.block_evidence, strict=True):
+            _look(stop)
+            means = self._means[: end - begin]
+            row_means(state.Z, state.width, state.B, begin, end, means)
             for d, kind in enumerate(kinds):
                 part = problem.slices[d]
                 kind.draw_pseudo(
@@ -175,10 +191,10 @@ class CollapsedSampler:
                     means[:, part],
                     float(state.variance[d]),
                     state.theta[d],
-                    state.Y[start:stop, part],
+                    state.Y[begin:end, part],
                 )
 
-    def _move_scales(self, state: State, adapt: bool) -> None:
+    def _move_scales(self, state: State, adapt: bool, stop: Event | None) -> None:
         """Move thresholds and the scale of weights with the pseudo-observations integrated out."""
         problem = self.problem
         # Scales alone move every other sweep, which pays best for what they cost.
@@ -193,6 +209,7 @@ class CollapsedSampler:
         row_means(state.Z, state.width, weights, 0, problem.n_rows, means)
         by_column = np.ascontiguousarray(means.T)  # each is read from end to end
         for i, d in enumerate(moving):
+            _look(stop)
             kinds[d].draw_theta(
                 state.rng,
                 problem.evidence[d],
@@ -220,6 +237,11 @@ class CollapsedSampler:
             square, wide = (room, room), (room, S)
             self._sums = enlarged(A, square), enlarged(L, wide)
             self._solved = enlarged(Q, square), enlarged(M, wide), enlarged(G, square)
+
+
+def _look(stop: Event | None) -> None:
+    if stop is not None and stop.is_set():
+        raise Stopped
 
 
 def is_compiled() -> bool:

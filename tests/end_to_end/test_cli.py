@@ -312,3 +312,19 @@ def test_error_in_a_process_of_its_own(tmp_path: Path) -> None:
 def test_the_command_line_starts_without_the_sampler() -> None:
     code = "import sys, glfm.cli; sys.exit('numba' in sys.modules or 'matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], timeout=120, check=False).returncode == 0
+
+
+def test_a_checkpoint_is_gone_on_from_and_removed(run: Run, table: Path) -> None:
+    command = ["fit", "table.csv", "-o", "m.glfm", "--checkpoint", "run.ckpt", *QUICK]
+    code, _, err = run(*command, "--time-budget", "1e-9")
+    assert code == 0
+    assert err.endswith("glfm: the same command goes on from the checkpoint run.ckpt.\n")
+    assert len(glfm.load("m.glfm").draws_) == 1
+    code, _, err = run(*command, "--draws", "6")
+    assert (code, err.count("\n")) == (2, 2)
+    assert "glfm: The checkpoint 'run.ckpt' is of another fit, whose n_draws is 5 and not 6" in err
+    code, out, err = run(*command)
+    assert (code, err) == (0, "glfm: going on from the checkpoint run.ckpt.\n")
+    assert out.startswith("Wrote m.glfm.")
+    assert len(glfm.load("m.glfm").draws_) == 5
+    assert not table.with_name("run.ckpt").exists()

@@ -23,7 +23,7 @@ LAYERS = [
     ["draws"],
     ["chain", "cells", "information", "progress", "plots"],
     ["engine", "align", "uncertainty", "diagnostics", "storage"],
-    ["rows", "effects"],
+    ["rows", "effects", "checkpoint"],
     ["predictive", "dependence", "similarity"],
     ["summary", "pooling", "calibration"],
     ["explanation", "export", "pictures", "report"],

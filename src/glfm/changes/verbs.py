@@ -53,7 +53,7 @@ class Changes(ABC):
         """Make this the fit."""
 
     @abstractmethod
-    def _run(self, time_budget: float | None, until_converged: bool = False) -> None:
+    def _run(self, time_budget: float | None) -> None:
         """Run the chains."""
 
     @abstractmethod
