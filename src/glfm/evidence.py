@@ -23,7 +23,6 @@ from glfm.engine import LocalEngine
 from glfm.errors import DataError
 from glfm.kinds import Kind
 from glfm.kinds.categorical import Categorical
-from glfm.kinds.count import Count
 from glfm.kinds.ordinal import Ordinal
 from glfm.kinds.positive import Positive
 from glfm.kinds.real import Real
@@ -80,19 +79,18 @@ class _Trial:
 def plausible(column: Column, kind: Kind) -> list[Kind]:
     """Return the kinds that the values of a column allow, first the one that was chosen by rule.
 
-    Whole numbers may be counts, amounts or numbers of either sign and, if there are few of them, levels;
-    ordered categories may have no order after all; text may have one if numbers in it say so.
+    Whole numbers may be counts and, if there are few different ones, levels, or, if there are many, rounded
+    amounts; ordered categories may have no order after all; text may have one if numbers in it say so.
     """
     options: list[Kind] = []
     few = 2 < len(column.distinct) <= _MOST_LEVELS
-    if column.is_whole and len(column.distinct) > 2:
-        options += [Real()] if (column.observed < 0).any() else [Count(), Positive(), Real()]
-        options += [Ordinal(), Categorical()] if few else []
-    elif column.type == "ordered" and few:
+    if few and (column.is_whole or column.type == "ordered"):
         options = [Ordinal(), Categorical()]
-    elif column.type == "string" and few:
+    elif few and column.type == "string":
         order = _by_number(column.distinct)
-        options = [] if order is None else [Categorical(), Ordinal(levels=order)]
+        options = [] if order is None else [Ordinal(levels=order)]
+    elif kind.name == "count" and len(column.distinct) > _MOST_LEVELS:
+        options = [Positive(), Real()]
     return [kind, *(other for other in options if type(other) is not type(kind))]
 
 
@@ -209,7 +207,7 @@ def _log_probability(chain: Chain, d: int, rows: NDArray[np.intp], x: FloatArray
         np.array([draw.variances[d] for draw in draws]),
         [draw.thetas[d] for draw in draws],
     )
-    if not isinstance(cells, NumberCells) or isinstance(cells.kind, Count):
+    if not isinstance(cells, NumberCells) or cells.kind.name == "count":
         return cells.log_density(x)
     # Of a density, a whole number has the unit around it: a probability, as that of a count or a level.
     kind = cells.kind

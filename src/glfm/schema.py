@@ -72,10 +72,11 @@ class Schema(Mapping[str, Kind | None]):
             A schema, or {column: kind} for some or all columns.
         evidence
             Whether to try columns whose values leave their kind open as each kind that they allow: whole
-            numbers as count, positive, real and, up to 20 different ones, as ordinal and categorical; ordered
-            categories, and text that numbers put into an order, as ordinal and categorical. Short fits to at
-            most 1,000 rows then predict hidden cells, and a kind that makes them more probable than the one
-            chosen by rule, by more than three standard errors, replaces it. It takes seconds to minutes.
+            numbers as count, ordinal and categorical or, from 21 different ones on, as count, positive and
+            real; ordered categories, and text that numbers put into an order, as ordinal and categorical.
+            Short fits to at most 1,000 rows then predict hidden cells, and a kind that makes them more
+            probable than the one chosen by rule, by more than three standard errors, replaces it; of several,
+            the simplest that is not clearly worse than the best. It takes seconds to a minute.
         """
         table = Frame.read(data)
         known = given if isinstance(given, Schema) else Schema({} if given is None else given)
