@@ -1,11 +1,16 @@
-"""Draw the pictures of pictures.md: the generated clinic, and the counties of the United States (GLFM_DATA)."""
+"""Draw pictures.md's pictures (the generated clinic; counties, GLFM_DATA) and sensitivity.md's (Titanic)."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
 import glfm
 from glfm.pictures import Artists, tile_map
+from glfm.plots import save
 
 IMAGES = Path(__file__).parent / "images"
 SETTINGS = {"n_chains": 2, "n_warmup": 300, "n_draws": 50, "random_state": 0}
@@ -45,6 +50,23 @@ def counties() -> None:
     keep("election", tile_map(won.idxmax(axis=1), colours=colours, title="Most votes for president, 1992"))
 
 
+def gap(table: pd.DataFrame) -> tuple[float, float]:
+    lived, died = (table.loc[table["survived"] == answer, "age"].astype(float) for answer in ("yes", "no"))
+    return lived.mean() - died.mean(), lived.var() / lived.size + died.var() / died.size
+
+
+def titanic() -> None:
+    frame, schema, _ = glfm.datasets.load_titanic()
+    schema |= dict.fromkeys(["boat", "home_dest"], "ignore")
+    model = glfm.GLFM(schema, **SETTINGS).fit(frame)
+    result = model.sensitivity("age", np.arange(-2, 2.01, 0.5), statistic=gap, threshold=0)
+    print(result)
+    figure = Figure(figsize=(7.0, 4.2), layout="constrained")
+    result.plot(figure.subplots())
+    save(figure, IMAGES / "sensitivity.png")
+
+
 if __name__ == "__main__":
     clinic()
+    titanic()
     counties()

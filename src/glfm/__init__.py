@@ -20,6 +20,7 @@ _HOMES = {
     "LocalEngine": "glfm.engine",
     "pool": "glfm.pooling",
     "Calibration": "glfm.calibration",
+    "Sensitivity": "glfm.sensitivity",
     "GLFMError": "glfm.errors",
     "DataError": "glfm.errors",
     "FileError": "glfm.errors",
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
     from glfm.model import load as load
     from glfm.pooling import pool as pool
     from glfm.schema import Schema as Schema
+    from glfm.sensitivity import Sensitivity as Sensitivity
 
 
 def __getattr__(name: str) -> Any:

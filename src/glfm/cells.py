@@ -152,13 +152,21 @@ class NumberCells(Cells[NumericKind]):
         point = point[np.isfinite(lower[point])]
         score[point] = mixture_log_density(lower[point], means[point], sds, self._log_support[point])
         score[point] += self.kind.link.log_slope(x[point])
-        lower, upper = np.clip(lower, *self.kind.support), np.clip(upper, *self.kind.support)
-        inside = np.flatnonzero(lower < upper)
-        score[inside] = mixture_log_mass(
-            lower[inside], upper[inside], means[inside], sds, self._log_support[inside]
-        )
+        mass = self.log_mass(lower, upper)
+        score = np.where(np.isnan(mass), score, mass)
         # What no point of the pseudo-scale gives has no density.
         return np.where(np.isnan(score) & ~np.isnan(x), -np.inf, score)
+
+    def log_mass(self, lower: FloatArray, upper: FloatArray) -> FloatArray:
+        """Return the log probability of one interval of the pseudo-scale per cell; NaN where it is empty."""
+        means, sds = self._mixture
+        lower, upper = np.clip(lower, *self.kind.support), np.clip(upper, *self.kind.support)
+        mass = np.full(self.n_rows, np.nan)
+        inside = np.flatnonzero(lower < upper)
+        mass[inside] = mixture_log_mass(
+            lower[inside], upper[inside], means[inside], sds, self._log_support[inside]
+        )
+        return mass
 
     def mean(self) -> FloatArray:
         """Return the mean."""

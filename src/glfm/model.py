@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,16 +28,14 @@ from glfm.schema import Schema
 from glfm.settings import at_least_one, check_budget, read_alpha, read_pinned, seed_sequence
 from glfm.storage import Fitted, Stage, read, write
 from glfm.table import Frame, encode
-
-if TYPE_CHECKING:
-    pass
+from glfm.whatif import WhatIf
 
 __all__ = ["GLFM", "load"]
 
 _MOST_ROUNDS = 5  # until="converged": the first run, and four times twice as many sweeps again
 
 
-class GLFM(BaseEstimator, Relations, Changes):  # type: ignore[misc]
+class GLFM(BaseEstimator, Relations, WhatIf, Changes):  # type: ignore[misc]
     """A general latent feature model of a table with columns of different kinds.
 
     Parameters

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,8 @@ from glfm.column import FloatArray
 from glfm.errors import DataError
 
 if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.collections import LineCollection, PathCollection
     from matplotlib.container import BarContainer
@@ -31,6 +33,7 @@ __all__ = [
     "intervals",
     "open_frame",
     "save",
+    "sweep",
 ]
 
 # Okabe and Ito's colours, which people with any colour vision can tell apart.
@@ -189,6 +192,42 @@ def coverage(
     )
     open_frame(ax)
     return points
+
+
+def sweep(
+    table: pd.DataFrame,
+    *,
+    ax: Axes,
+    threshold: float | None = None,
+    tipping: Iterable[float] | None = None,
+) -> list[Artist]:
+    """Draw an estimate and its interval over a number that is turned step by step.
+
+    Parameters
+    ----------
+    table
+        `estimate`, `lower` and `upper`, by what is turned.
+    ax
+        Where to draw.
+    threshold
+        A value to draw a line at.
+    tipping
+        Where the threshold is crossed; NaN: nowhere.
+    """
+    at = table.index.to_numpy(dtype=np.float64)
+    lower, upper = table["lower"].to_numpy(np.float64), table["upper"].to_numpy(np.float64)
+    band = ax.fill_between(at, lower, upper, color=BLUE, alpha=0.15, linewidth=0)
+    (line,) = ax.plot(at, table["estimate"], color=BLUE, marker="o", markersize=4)
+    artists: list[Artist] = [band, line]
+    if at.min() <= 0.0 <= at.max():
+        artists.append(ax.axvline(0.0, color=GREY, linewidth=1, zorder=0))
+    if threshold is not None:
+        artists.append(ax.axhline(threshold, color=INK, linewidth=1, linestyle="--", zorder=1))
+        crossed = [delta for delta in tipping or () if not np.isnan(delta)]
+        heights = np.full(len(crossed), threshold)
+        artists.append(ax.scatter(crossed, heights, s=50, color=ORANGE, marker="D", zorder=3))
+    open_frame(ax)
+    return artists
 
 
 def save(figure: Any, path: Path) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from copy import deepcopy
 from functools import cached_property, partial
 from typing import Any, Literal
 
@@ -86,7 +87,7 @@ class Predictive:
 
     def proba(self, column: str) -> Any:
         """Return the probability of every level of a categorical or ordinal column, rows x levels."""
-        kind = self._kind(column)
+        kind = self.kind(column)
         if not isinstance(kind, LevelledKind):
             raise SchemaError(
                 f"Column {column!r} is {kind.name} and has no levels: ask for its cdf, median or interval."
@@ -132,7 +133,7 @@ class Predictive:
 
     def sample(self, n: int = 1) -> list[Any]:
         """Return `n` whole tables, each drawn jointly from one posterior draw, in turn if there are fewer."""
-        return [self._frame.like(self._decoded(x)) for x in self._sampled(n)]
+        return [self._frame.like(self._decoded(x)) for x, _ in self._sampled(n)]
 
     def impute(self, how: How = "auto", n: int = 1) -> Any:
         """Return the table with its holes filled; see `GLFM.impute`."""
@@ -141,12 +142,8 @@ class Predictive:
         if n < 1:
             raise SchemaError(f"The number of imputations must be at least 1, not {n!r}.")
         if n > 1 or how == "sample":
-            if n > len(self._draws):
-                raise SchemaError(
-                    f"Each of n = {n} imputations needs a draw of its own but there are {len(self._draws)}: "
-                    "ask for fewer or fit with more draws."
-                )
-            frames = [self._frame.complete(self._decoded(x), self._holes) for x in self._sampled(n)]
+            self._check_own_draws(n)
+            frames = [self.complete(x) for x, _ in self._sampled(n)]
             return frames if n > 1 else frames[0]
         filled = {}
         for d, name in enumerate(self._problem.names):
@@ -155,16 +152,52 @@ class Predictive:
                 x = self._rows.x[:, d].copy()
                 x[holes] = self._column(name, _POINT[how], holes)
                 filled[name] = x
-        return self._frame.complete(self._decoded(filled), self._holes)
+        return self.complete(filled)
+
+    def shifted(
+        self, column: str, shifts: Sequence[FloatArray], n: int
+    ) -> Iterator[tuple[dict[str, FloatArray], list[FloatArray]]]:
+        """Yield `n` imputations of which one column is drawn once for every shift of its pseudo-scale.
+
+        Each is the encoded table, as `impute(n=n)` draws it, and the column, encoded, under each shift (one
+        number per free pseudo-column). The random numbers are the same under every shift.
+        """
+        self._check_own_draws(n)
+        x, holes = self._rows.x[:, self._problem.names.index(column)], self.holes(column)
+        for table, moved in self._sampled(n, column, shifts):
+            filled = np.tile(x, (len(shifts), 1))
+            filled[:, holes] = np.array(moved)[:, holes]
+            yield table, list(filled)
+
+    def complete(self, x: dict[str, FloatArray]) -> Any:
+        """Return the table with its holes, and only they, filled from encoded columns."""
+        return self._frame.complete(self._decoded(x), self._holes)
+
+    def spread(self, column: str) -> float:
+        """Return how far the observed cells of a column of the fit spread: a variance or an entropy."""
+        return self._problem.spreads[self._problem.names.index(column)]
+
+    def holes(self, column: str) -> NDArray[np.intp]:
+        """Return the rows in which a column has no value."""
+        self.kind(column)
+        return self._holes[column]
 
     # ---- how it is done
+
+    def _check_own_draws(self, n: int) -> None:
+        if n > len(self._draws):
+            raise SchemaError(
+                f"Each of n = {n} imputations needs a draw of its own but there are {len(self._draws)}: "
+                "ask for fewer or fit with more draws."
+            )
 
     @cached_property
     def _holes(self) -> dict[str, NDArray[np.intp]]:
         missing = np.isnan(self._rows.x)
         return {name: np.flatnonzero(missing[:, d]) for d, name in enumerate(self._problem.names)}
 
-    def _kind(self, column: str) -> Kind:
+    def kind(self, column: str) -> Kind:
+        """Return the kind of a modelled column."""
         if column not in self._problem.kinds:
             names = ", ".join(self._problem.names[:10])
             raise SchemaError(f"There is no modelled column {column!r}: choose one of {names}.")
@@ -212,25 +245,23 @@ class Predictive:
                 out[name] = score
         return out
 
-    def _sampled(self, n: int) -> list[dict[str, FloatArray]]:
+    def _sampled(
+        self, n: int, column: str | None = None, shifts: Sequence[FloatArray] = ()
+    ) -> Iterator[tuple[dict[str, FloatArray], list[FloatArray]]]:
+        """Yield `n` encoded tables, and with each of them one column again under every shift."""
         rng = np.random.default_rng(self._seed)
         order = np.concatenate([rng.permutation(len(self._draws)) for _ in range(-(-n // len(self._draws)))])
-        tables = []
         rows = np.arange(self._rows.n_rows)
         for table, t in enumerate(order[:n]):
-            draw = self._draws[t]
             noise = self._rows.noise(rng, t, table)
-            tables.append(
-                {
-                    name: kind.sample(
-                        noise, self._rows.location(t, rows, part), float(draw.variances[d]), draw.thetas[d]
-                    )
-                    for d, ((name, kind), part) in enumerate(
-                        zip(self._problem.kinds.items(), self._problem.slices, strict=True)
-                    )
-                }
-            )
-        return tables
+            x, moved = {}, []
+            for d, (name, kind) in enumerate(self._problem.kinds.items()):
+                given = float(self._draws[t].variances[d]), self._draws[t].thetas[d]
+                location = self._rows.location(t, rows, self._problem.slices[d])
+                if name == column:
+                    moved = [kind.sample(deepcopy(noise), location + by, *given) for by in shifts]
+                x[name] = kind.sample(noise, location, *given)
+            yield x, moved
 
     def _decoded(self, columns: dict[str, FloatArray]) -> dict[str, NDArray[Any]]:
         return {name: self._problem.kinds[name].decode(x) for name, x in columns.items()}

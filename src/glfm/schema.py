@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from html import escape
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from glfm.errors import FitWarning, SchemaError
 from glfm.kinds import KINDS, Kind, find_kind
 from glfm.kinds.levelled import LevelledKind
 from glfm.table import Frame
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["Schema"]
 
@@ -39,18 +42,26 @@ class Schema(Mapping[str, Kind | None]):
         {column: kind name, toolbox letter, `Kind` class or instance, or "ignore"}; None also means ignore.
     reasons
         {column: why it is of this kind}; "given" where nothing is said.
+    evidence
+        What `infer(evidence=True)` found out; see the property.
     """
 
-    def __init__(self, kinds: Mapping[Any, object], reasons: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        kinds: Mapping[Any, object],
+        reasons: Mapping[str, str] | None = None,
+        evidence: pd.DataFrame | None = None,
+    ) -> None:
         if not isinstance(kinds, Mapping):
             raise SchemaError(
                 f"A schema is a glfm.Schema or a dictionary of column and kind, not a {type(kinds).__name__}."
             )
         self._kinds = {str(name): _find(str(name), kind) for name, kind in kinds.items()}
         self._reasons = {name: (reasons or {}).get(name, "given") for name in self._kinds}
+        self._evidence = evidence
 
     @classmethod
-    def infer(cls, data: Any, given: Mapping[Any, object] | None = None) -> Schema:
+    def infer(cls, data: Any, given: Mapping[Any, object] | None = None, *, evidence: bool = False) -> Schema:
         """Choose a kind for every column that is not `given`, and learn what the kinds leave open.
 
         Parameters
@@ -59,6 +70,13 @@ class Schema(Mapping[str, Kind | None]):
             A table: pandas, polars, pyarrow or a 2-D array.
         given
             A schema, or {column: kind} for some or all columns.
+        evidence
+            Whether to try columns whose values leave their kind open as each kind that they allow: whole
+            numbers as count, ordinal and categorical or, from 21 different ones on, as count, positive and
+            real; ordered categories, and text that numbers put into an order, as ordinal and categorical.
+            Short fits to at most 1,000 rows then predict hidden cells, and a kind that makes them more
+            probable than the one chosen by rule, by more than three standard errors, replaces it; of several,
+            the simplest that is not clearly worse than the best. It takes seconds to a minute.
         """
         table = Frame.read(data)
         known = given if isinstance(given, Schema) else Schema({} if given is None else given)
@@ -88,7 +106,18 @@ class Schema(Mapping[str, Kind | None]):
                 f"Every column is ignored ({_listing(kinds)}): give the kind of at least one in the schema."
             )
         _warn(ignored, empty)
-        return cls(kinds, reasons)
+        if not evidence:
+            return cls(kinds, reasons)
+        # Fits know schemas, not schemas fits: the one import that points the other way.
+        from glfm.evidence import plausible, weigh
+
+        modelled: dict[str, Kind] = {name: kind for name, kind in kinds.items() if kind is not None}
+        options = {
+            name: plausible(table.column(name), kind) for name, kind in modelled.items() if name not in known
+        }
+        doubtful = {name: some for name, some in options.items() if len(some) > 1}
+        found = weigh(table, modelled, reasons, doubtful)
+        return cls({**kinds, **found.kinds}, reasons | found.reasons, found.table)
 
     # ---- mapping
 
@@ -123,6 +152,17 @@ class Schema(Mapping[str, Kind | None]):
     def reasons(self) -> dict[str, str]:
         """Why each column is of its kind."""
         return dict(self._reasons)
+
+    @property
+    def evidence(self) -> pd.DataFrame | None:
+        """What hidden cells say of doubtful columns; None where nobody asked with `infer(evidence=True)`.
+
+        One row per column and plausible kind, first the one that was chosen by rule: the number of hidden
+        `cells`, their mean log probability (`log_score`, in nats), its `difference` from that of the rule's
+        kind with a standard `error`, and which kind was `chosen`. All are probabilities of the value as it
+        was written down: of a density, a whole number has the unit around it.
+        """
+        return None if self._evidence is None else self._evidence.copy()
 
     @property
     def ignored(self) -> list[str]:

@@ -26,15 +26,17 @@ LAYERS = [
     ["rows", "effects", "checkpoint"],
     ["predictive", "dependence", "similarity"],
     ["summary", "pooling", "calibration"],
-    ["explanation", "export", "pictures", "report"],
+    ["evidence", "explanation", "export", "pictures", "report", "sensitivity"],
     ["answers", "changes"],
-    ["relations"],
+    ["relations", "whatif"],
     ["model"],
     ["baselines", "datasets", "files", "imputer", "testing", "toolbox"],
     ["demo"],
     ["cli"],
     ["__init__", "__main__"],
 ]
+# An import that may point downwards, inside a function, and why.
+EXCEPTIONS = {("schema", "evidence"): "Schema.infer(evidence=True) fits models, which stand on schemas"}
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 PACKAGES = {
     "baselines",
@@ -69,6 +71,7 @@ def violations(files: dict[str, set[str]]) -> list[str]:
         for module, targets in files.items()
         for target in targets
         if target in LEVEL
+        and (module, target) not in EXCEPTIONS
         and not (LEVEL[target] < LEVEL[module] or (target == module and module in PACKAGES))
     ]
 

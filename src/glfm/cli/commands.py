@@ -54,13 +54,19 @@ def demo(
 
 
 @app.command()
-def schema(data: Data, na: Na = None) -> None:
+def schema(
+    data: Data,
+    na: Na = None,
+    evidence: Annotated[
+        bool, typer.Option("--evidence", help="Let hidden cells choose where values leave a kind open.")
+    ] = False,
+) -> None:
     """Print the inferred kind of every column, with the reason, as JSON to edit."""
     from glfm.files import read_table
     from glfm.kinds import Kind
     from glfm.schema import Schema
 
-    inferred = Schema.infer(read_table(data, na=na))
+    inferred = Schema.infer(read_table(data, na=na), evidence=evidence)
     # What a fit learns from the column itself would only stand in the way of another kind.
     bare = {
         name: kind and Kind.from_dict({k: v for k, v in kind.to_dict().items() if k in ("kind", "levels")})
