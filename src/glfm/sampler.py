@@ -6,13 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glfm.column import FloatArray
-from glfm.errors import SamplerError
 from glfm.kernels.collapsed import sweep_rows
 from glfm.kernels.matrices import refresh, sum_rows
 from glfm.kernels.moves import N_PROPOSALS, add_or_drop_features, recode_features
-from glfm.kernels.random import gamma
-from glfm.kernels.weights import draw_noise_and_weights, row_means, sums_of_squares
+from glfm.kernels.weights import row_means, sums_of_squares
 from glfm.problem import Problem
+from glfm.shard import draw_cells
+from glfm.shared import draw_alpha, draw_weights
 from glfm.state import State
 
 __all__ = ["CollapsedSampler", "is_compiled"]
@@ -27,7 +27,6 @@ class CollapsedSampler:
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         self._squares = np.empty(problem.n_pseudo)
-        self._means = np.empty((min(problem.n_rows, problem.blocks[0][1]), problem.n_pseudo))
         self._sums: tuple[FloatArray, FloatArray] = (np.empty((0, 0)), np.empty((0, 0)))
         self._solved: tuple[FloatArray, FloatArray, FloatArray] = (np.empty((0, 0)),) * 3
 
@@ -127,56 +126,18 @@ class CollapsedSampler:
 
     def draw_alpha(self, state: State) -> None:
         """Alpha given the number of features."""
-        priors = self.problem.priors
-        if priors.alpha is None:
-            shape, rate = priors.alpha_prior
-            n_features = state.width - int(priors.bias)
-            state.alpha = gamma(state.rng, shape + n_features) / (rate + self.problem.harmonic)
+        draw_alpha(self.problem, state)
 
     def draw_weights(self, state: State) -> None:
         """Noise variances with the weights integrated out, then the weights."""
-        problem = self.problem
-        sampled, shape, rate = problem.noise
-        variance = problem.per_pseudo_column(state.variance)
         sums_of_squares(state.Y, self._squares)
-        state.B = np.empty((state.width, problem.n_pseudo))
-        draw_noise_and_weights(
-            state.rng,
-            *self._sums,
-            state.width,
-            problem.n_rows,
-            self._squares,
-            problem.priors.weight_variance,
-            sampled,
-            shape,
-            rate,
-            variance,
-            state.B,
-        )
-        state.variance[problem.owner] = variance
-        if not np.isfinite(state.B).all():
-            raise SamplerError(
-                f"The weights of sweep {state.sweep + 1} are not finite: a column's scale is out of hand."
-            )
+        draw_weights(self.problem, state, *self._sums, self._squares)
 
     def draw_cells(self, state: State, adapt: bool = False) -> None:
         """Thresholds and scales with the pseudo-observations integrated out, then the pseudo-observations."""
         problem = self.problem
         self._move_scales(state, adapt)
-        kinds = list(problem.kinds.values())
-        for (start, stop), evidence in zip(problem.blocks, problem.block_evidence, strict=True):
-            means = self._means[: stop - start]
-            row_means(state.Z, state.width, state.B, start, stop, means)
-            for d, kind in enumerate(kinds):
-                part = problem.slices[d]
-                kind.draw_pseudo(
-                    state.rng,
-                    evidence[d],
-                    means[:, part],
-                    float(state.variance[d]),
-                    state.theta[d],
-                    state.Y[start:stop, part],
-                )
+        draw_cells(state.rng, problem, state.Z, state.width, state.B, state.variance, state.theta, state.Y)
 
     def _move_scales(self, state: State, adapt: bool) -> None:
         """Move thresholds and the scale of weights with the pseudo-observations integrated out."""

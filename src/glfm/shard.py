@@ -1,0 +1,200 @@
+"""Some rows of a table in the parallel sampler: what they are told, what they do, what they answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from glfm.column import FloatArray
+from glfm.kernels.hybrid import count_rows, flip_rows, rearrange
+from glfm.kernels.jit import Rng
+from glfm.kernels.matrices import sum_rows
+from glfm.kernels.thresholds import level_gains
+from glfm.kernels.weights import row_means, sums_of_squares
+from glfm.problem import Problem
+
+__all__ = ["Cells", "Flips", "Proposals", "Shard", "Sums", "draw_cells"]
+
+Counts = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Flips:
+    """What a shard must know to flip its features; `elsewhere`, how many rows of other shards have each, is
+    for the guest shard, which bears new features, and zero for the others.
+
+    Weights and standard deviations are those of unit noise: `weights` are divided by the column's `1 / inv_sd`.
+    """
+
+    rng: Rng
+    weights: FloatArray
+    log_odds: FloatArray
+    inv_sd: FloatArray
+    is_guest: bool
+    elsewhere: Counts
+    n_rows: int
+    log_rate: float
+    max_width: int
+
+
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """What a shard adds to the sums: Z'Z, Z'Y in units of noise, y'y; and the order of visits of its features."""
+
+    ZZ: FloatArray
+    ZY: FloatArray
+    squares: FloatArray
+    order: Counts
+
+
+@dataclass(frozen=True, eq=False)
+class Proposals:
+    """New edges between levels for some columns, and a factor for their means."""
+
+    columns: tuple[int, ...]
+    weights: FloatArray  # features x columns, with the sign that makes levels rise
+    sds: tuple[float, ...]
+    edges: tuple[FloatArray, ...]
+    new_edges: tuple[FloatArray, ...]
+    scales: tuple[float, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """What a shard must know to draw its pseudo-observations."""
+
+    rng: Rng
+    weights: FloatArray
+    variance: FloatArray
+    theta: tuple[FloatArray, ...]
+
+
+@dataclass(eq=False)
+class Shard:
+    """Rows of a table with their features and pseudo-observations.
+
+    Unused columns of Z are zero.
+    """
+
+    problem: Problem
+    Z: NDArray[np.uint8]
+    Y: FloatArray
+
+    def count(self, width: int) -> Counts:
+        """Return how many rows have each feature."""
+        counts = np.empty(width, dtype=np.int64)
+        count_rows(self.Z, width, counts)
+        return counts
+
+    def flip(self, told: Flips) -> Sums:
+        """Update the features of all rows and their holes."""
+        problem, bias = self.problem, int(self.problem.priors.bias)
+        rng = told.rng.copy()
+        row, width = 0, len(told.weights)
+        here = self.count(width)
+        known = here, told.elsewhere, told.log_odds, told.weights, told.weights @ told.weights.T
+        order = np.arange(bias, width, dtype=np.int64)
+        while True:
+            room = self.Z.shape[1]
+            order = _enlarged(order, (room,))
+            here, elsewhere, log_odds = (_enlarged(array, (room,)) for array in known[:3])
+            W = _enlarged(known[3], (room, problem.n_pseudo))
+            G = _enlarged(known[4], (room, room))
+            known = here, elsewhere, log_odds, W, G
+            row, width, needed = flip_rows(
+                rng,
+                self.Z,
+                width,
+                bias,
+                self.Y,
+                *problem.holes,
+                problem.pinned_rows,
+                told.inv_sd,
+                told.is_guest,
+                told.n_rows,
+                told.log_rate,
+                problem.priors.weight_variance,
+                told.max_width,
+                row,
+                order,
+                *(log_odds, here, elsewhere, W, G),
+            )
+            if needed <= room:
+                break
+            self.Z = _enlarged(self.Z, (self.Z.shape[0], max(needed, 2 * room)))
+        return self._sums(width, told.inv_sd, order[: width - bias])
+
+    def _sums(self, width: int, inv_sd: FloatArray, order: Counts) -> Sums:
+        S = self.problem.n_pseudo
+        ZZ, ZY, squares = np.empty((width, width)), np.empty((width, S)), np.empty(S)
+        sum_rows(self.Z, width, self.Y, inv_sd, ZZ, ZY)
+        sums_of_squares(self.Y, squares)
+        return Sums(ZZ, ZY, squares, order)
+
+    def rearrange(self, layout: Counts) -> None:
+        """Let feature j be what feature `layout[j]` was; one that stands beyond what is known has no row."""
+        known = self.Z.shape[1]
+        if layout.size > known:
+            self.Z = _enlarged(self.Z, (self.Z.shape[0], 2 * layout.size))
+        rearrange(self.Z, known, layout)
+
+    def gains(self, told: Proposals) -> list[FloatArray]:
+        """Return the change of the log-likelihood of the observed cells of each column, by level."""
+        problem = self.problem
+        means = np.empty((problem.n_rows, len(told.columns)))
+        row_means(self.Z, len(told.weights), told.weights, 0, problem.n_rows, means)
+        found = []
+        for i, d in enumerate(told.columns):
+            out = np.empty(told.edges[i].size - 1)
+            level_gains(
+                problem.evidence[d][0],
+                np.ascontiguousarray(means[:, i]),
+                told.sds[i],
+                told.edges[i],
+                told.new_edges[i],
+                told.scales[i],
+                out,
+            )
+            found.append(out)
+        return found
+
+    def draw_cells(self, told: Cells) -> None:
+        """Draw the pseudo-observations given everything else."""
+        width = len(told.weights)
+        draw_cells(
+            told.rng.copy(), self.problem, self.Z, width, told.weights, told.variance, told.theta, self.Y
+        )
+
+
+def draw_cells(
+    rng: Rng,
+    problem: Problem,
+    Z: NDArray[np.uint8],
+    width: int,
+    weights: FloatArray,
+    variance: FloatArray,
+    theta: Sequence[FloatArray],
+    Y: FloatArray,
+) -> None:
+    """Draw the pseudo-observations `Y`, in place, given features, weights, noise and thresholds."""
+    kinds = list(problem.kinds.values())
+    room = np.empty((min(problem.n_rows, problem.blocks[0][1]), problem.n_pseudo))
+    for (start, stop), evidence in zip(problem.blocks, problem.block_evidence, strict=True):
+        means = room[: stop - start]
+        row_means(Z, width, weights, start, stop, means)
+        for d, kind in enumerate(kinds):
+            part = problem.slices[d]
+            kind.draw_pseudo(
+                rng, evidence[d], means[:, part], float(variance[d]), theta[d], Y[start:stop, part]
+            )
+
+
+def _enlarged(array: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
+    """Return a copy with more room, zero where there was nothing."""
+    out = np.zeros(shape, dtype=array.dtype)
+    out[tuple(slice(n) for n in array.shape)] = array
+    return out
