@@ -1,14 +1,15 @@
 """One sweep over the features of some rows, given the weights and probabilities of the features in use.
 
-Given these the rows are independent, so that shards of rows can be swept at the same time. Pseudo-observations
-and weights are divided by the noise standard deviation of their column. A flip is O(K): with r = y - zW the
-products c = W r follow a flip of feature k by row k of the Gram matrix G = W W', which all rows share.
+Given these the rows are independent, so that shards of rows can be swept at the same time.
+Pseudo-observations and weights are divided by the noise standard deviation of their column. A flip is O(K):
+with r = y - zW the products c = W r follow a flip of feature k by row k of the Gram matrix G = W W', which
+all rows share.
 
-A shard flips z_nk only if another of its own rows has feature k: no other shard can break that condition, and no
-feature is born or dies. The guest shard of a sweep, drawn at random, also counts rows elsewhere, and redraws the
-features that one row alone has with their weights integrated out; new ones get weights and a probability at once,
-so that later rows of the shard may take them. They stand last in memory but at a random place in the order of
-visits, which must know nothing of a feature's age.
+A shard flips z_nk only if another of its own rows has feature k: no other shard can break that condition, and
+no feature is born or dies. The guest shard of a sweep, drawn at random, also counts rows elsewhere, and
+redraws the features that one row alone has with their weights integrated out; new ones get weights and a
+probability at once, so that later rows of the shard may take them. They stand last in memory but at a random
+place in the order of visits, which must know nothing of a feature's age.
 
 Holes are integrated out of flips and births, and drawn afresh once the row's features are settled.
 """
@@ -188,7 +189,7 @@ def flip_rows(
     W: Floats,
     G: Floats,
 ) -> tuple[int, int, int]:
-    """Update the features and the holes of the rows of a shard from `start` on; `n_rows` is that of the table.
+    """Update the features and the holes of the rows of a shard from `start` on; the table has `n_rows`.
 
     Return the next row to visit, the width, and the width that is needed: if that is more than the arrays
     have, the row was left as it was and waits for larger ones.

@@ -1,4 +1,4 @@
-"""What moving the thresholds of a column, or the scale of its weights, does to the likelihood of some rows."""
+"""What moving the thresholds of a column, or the scale of its weights, does to a likelihood."""
 
 import math
 

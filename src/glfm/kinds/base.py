@@ -176,8 +176,9 @@ class Kind(ABC):
         """
 
     def ladder(self, theta: FloatArray) -> Ladder | None:
-        """Return how levels follow each other on a line, by which the parallel sampler moves thresholds and the
-        scale of weights; None: the kind has nothing to move.
+        """Return how levels follow each other on a line; None: the kind has nothing to move.
+
+        The parallel sampler moves thresholds and the scale of weights by it.
         """
         return None
 
