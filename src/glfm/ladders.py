@@ -21,7 +21,7 @@ Turn = Literal["even", "odd", "scale"]
 
 @dataclass(frozen=True, eq=False)
 class LadderMove:
-    """A proposal for one column: thresholds with none beside each other, or the scale of all with the weights.
+    """A proposal for one column: thresholds of which no two are neighbours, or the scale of everything.
 
     Thresholds between which one stays are independent of each other, so each is accepted on its own.
     """

@@ -24,10 +24,9 @@ Counts = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Flips:
-    """What a shard must know to flip its features; `elsewhere`, how many rows of other shards have each, is
-    for the guest shard, which bears new features, and zero for the others.
+    """What a shard must know to flip its features, with weights in units of the noise.
 
-    Weights and standard deviations are those of unit noise: `weights` are divided by the column's `1 / inv_sd`.
+    `elsewhere` is how many rows of other shards have each feature; it is zero for all but the guest shard.
     """
 
     rng: Rng
@@ -43,7 +42,7 @@ class Flips:
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """What a shard adds to the sums: Z'Z, Z'Y in units of noise, y'y; and the order of visits of its features."""
+    """What a shard adds to Z'Z, to Z'Y in units of the noise, and to y'y; and its order of visits."""
 
     ZZ: FloatArray
     ZY: FloatArray
@@ -95,16 +94,16 @@ class Shard:
         problem, bias = self.problem, int(self.problem.priors.bias)
         rng = told.rng.copy()
         row, width = 0, len(told.weights)
-        here = self.count(width)
-        known = here, told.elsewhere, told.log_odds, told.weights, told.weights @ told.weights.T
+        W = told.weights
+        known: Any = told.log_odds, self.count(width), told.elsewhere, W, W @ W.T
         order = np.arange(bias, width, dtype=np.int64)
         while True:
             room = self.Z.shape[1]
             order = _enlarged(order, (room,))
-            here, elsewhere, log_odds = (_enlarged(array, (room,)) for array in known[:3])
+            log_odds, here, elsewhere = (_enlarged(array, (room,)) for array in known[:3])
             W = _enlarged(known[3], (room, problem.n_pseudo))
             G = _enlarged(known[4], (room, room))
-            known = here, elsewhere, log_odds, W, G
+            known = log_odds, here, elsewhere, W, G
             row, width, needed = flip_rows(
                 rng,
                 self.Z,
@@ -121,7 +120,7 @@ class Shard:
                 told.max_width,
                 row,
                 order,
-                *(log_odds, here, elsewhere, W, G),
+                *known,
             )
             if needed <= room:
                 break
