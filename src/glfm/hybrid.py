@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from concurrent.futures import Executor
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,25 +19,12 @@ from glfm.kernels.hybrid import draw_log_odds
 from glfm.kernels.random import fork, integer_below
 from glfm.ladders import LadderMove, Turn
 from glfm.problem import Problem
-from glfm.shard import Cells, Counts, Flips, Proposals, Shard, Sums
+from glfm.recoding import move_features
+from glfm.shard import Cells, Counts, Crew, Flips, Proposals, Shard, Sums
 from glfm.shared import Shared, draw_alpha, draw_weights
 from glfm.state import State
 
 __all__ = ["Crew", "HybridSampler", "LocalCrew", "Meeting", "shard_bounds"]
-
-
-class Crew(Protocol):
-    """The shards of one chain, wherever they are."""
-
-    @property
-    def n_shards(self) -> int:
-        """How many there are."""
-
-    def ask(self, what: str, told: Sequence[Any]) -> list[Any]:
-        """Call a method of every shard, each with its own argument; return the answers in shard order."""
-
-    def tell(self, what: str, told: Sequence[Any]) -> None:
-        """Call a method of which nobody waits for the answer, before anything that is asked later."""
 
 
 class LocalCrew:
@@ -96,7 +83,8 @@ class HybridSampler:
             Shard(part, state.Z[start:stop], state.Y[start:stop])
             for part, (start, stop) in zip(self._parts, self._bounds, strict=True)
         ]
-        Meeting(self.problem, LocalCrew(shards, self._pool)).sweep(state, adapt)
+        n_free = self.problem.n_rows - int(self.problem.pinned_rows.sum())
+        Meeting(self.problem, LocalCrew(shards, self._pool), n_free).sweep(state, adapt)
         room = max(shard.Z.shape[1] for shard in shards)
         if room > state.Z.shape[1]:
             state.grow(room)
@@ -114,16 +102,25 @@ class Meeting:
         What the chain is conditioned on; its cells are the shards' own business.
     crew
         The shards.
+    n_free
+        How many rows are not pinned; None: all.
+    moves
+        Whether whole features move too, which needs a few more meetings.
     """
 
-    def __init__(self, problem: Problem, crew: Crew) -> None:
+    def __init__(self, problem: Problem, crew: Crew, n_free: int | None = None, moves: bool = True) -> None:
         self.problem = problem
         self.crew = crew
+        self._n_free = problem.n_rows if n_free is None else n_free
+        self._moves = moves
         self._counts: list[Counts] | None = None
 
     def sweep(self, shared: Shared, adapt: bool = False) -> None:
         """Make one sweep."""
         sums = self.flip(shared)
+        if self._moves:
+            sums = move_features(self.problem, self.crew, shared, sums, self._n_free)
+            self._counts = None
         draw_alpha(self.problem, shared)
         draw_weights(self.problem, shared, sums.ZZ, sums.ZY, sums.squares)
         self.move_scales(shared, adapt)

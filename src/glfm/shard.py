@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from glfm.column import FloatArray
-from glfm.kernels.hybrid import count_rows, flip_rows, rearrange
+from glfm.kernels.hybrid import count_rows, flip_rows, gram_matrix, rearrange, scatter, sums_over
 from glfm.kernels.jit import Rng
 from glfm.kernels.matrices import sum_rows
 from glfm.kernels.thresholds import level_gains
 from glfm.kernels.weights import row_means, sums_of_squares
 from glfm.problem import Problem
 
-__all__ = ["Cells", "Flips", "Proposals", "Shard", "Sums", "draw_cells"]
+__all__ = ["Cells", "Crew", "Flips", "Proposals", "Scatter", "Shard", "Sums", "draw_cells"]
 
 Counts = NDArray[np.int64]
 
@@ -72,16 +72,40 @@ class Cells:
     theta: tuple[FloatArray, ...]
 
 
+@dataclass(frozen=True, eq=False)
+class Scatter:
+    """A new feature that every row takes with probability `share`."""
+
+    rng: Rng
+    share: float
+    width: int
+
+
+class Crew(Protocol):
+    """The shards of one chain, wherever they are."""
+
+    @property
+    def n_shards(self) -> int:
+        """How many there are."""
+
+    def ask(self, what: str, told: Sequence[Any]) -> list[Any]:
+        """Call a method of every shard, each with its own argument; return the answers in shard order."""
+
+    def tell(self, what: str, told: Sequence[Any]) -> None:
+        """Call a method of which nobody waits for the answer, before anything that is asked later."""
+
+
 @dataclass(eq=False)
 class Shard:
     """Rows of a table with their features and pseudo-observations.
 
-    Unused columns of Z are zero.
+    Unused columns of Z are zero. `scattered` is a feature that has been proposed.
     """
 
     problem: Problem
     Z: NDArray[np.uint8]
     Y: FloatArray
+    scattered: NDArray[np.uint8] | None = None
 
     def count(self, width: int) -> Counts:
         """Return how many rows have each feature."""
@@ -95,7 +119,7 @@ class Shard:
         rng = told.rng.copy()
         row, width = 0, len(told.weights)
         W = told.weights
-        known: Any = told.log_odds, self.count(width), told.elsewhere, W, W @ W.T
+        known: Any = told.log_odds, self.count(width), told.elsewhere, W, gram_matrix(W)
         order = np.arange(bias, width, dtype=np.int64)
         while True:
             room = self.Z.shape[1]
@@ -140,6 +164,35 @@ class Shard:
         if layout.size > known:
             self.Z = _enlarged(self.Z, (self.Z.shape[0], 2 * layout.size))
         rearrange(self.Z, known, layout)
+
+    def overlap(self, told: tuple[int, int, int]) -> tuple[FloatArray, FloatArray]:
+        """Return, over the rows that have both of two features, how many have each of `width`, and sums of y."""
+        j, k, width = told
+        return self._sums_over(self.Z[:, j] & self.Z[:, k], width)
+
+    def exclude(self, told: tuple[int, int]) -> None:
+        """Let feature k be "k or j but not both"."""
+        k, j = told
+        self.Z[:, k] ^= self.Z[:, j]
+
+    def scatter(self, told: Scatter) -> tuple[FloatArray, FloatArray]:
+        """Propose a feature; return how many of its rows have each other feature, and last itself; sums of y."""
+        z = self.scattered = np.empty(self.problem.n_rows, dtype=np.uint8)
+        scatter(told.rng.copy(), told.share, self.problem.pinned_rows, z)
+        rows, sums = self._sums_over(z, told.width)
+        return np.append(rows, float(z.sum())), sums
+
+    def adopt(self, width: int) -> None:
+        """Let the proposed feature stand behind `width` others."""
+        assert self.scattered is not None
+        if width >= self.Z.shape[1]:
+            self.Z = _enlarged(self.Z, (self.Z.shape[0], 2 * width + 1))
+        self.Z[:, width] = self.scattered
+
+    def _sums_over(self, z: NDArray[np.uint8], width: int) -> tuple[FloatArray, FloatArray]:
+        rows, sums = np.empty(width), np.empty(self.problem.n_pseudo)
+        sums_over(self.Z, width, self.Y, z, rows, sums)
+        return rows, sums
 
     def gains(self, told: Proposals) -> list[FloatArray]:
         """Return the change of the log-likelihood of the observed cells of each column, by level."""

@@ -19,7 +19,7 @@ LAYERS = [
     ["priors", "settings"],
     ["problem"],
     ["shard", "shared", "state"],
-    ["ladders"],
+    ["ladders", "recoding"],
     ["hybrid", "sampler"],
     ["draws"],
     ["chain", "cells", "progress", "plots"],

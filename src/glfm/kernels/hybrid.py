@@ -23,7 +23,42 @@ from glfm.kernels.collapsed import MOST_NEW, choose_columns, draw_own_features, 
 from glfm.kernels.jit import Bits, Codes, Floats, Ints, Rng, kernel
 from glfm.kernels.random import gamma, integer_below, normal, uniform
 
-__all__ = ["count_rows", "draw_log_odds", "flip_rows", "rearrange"]
+__all__ = ["count_rows", "draw_log_odds", "flip_rows", "gram_matrix", "rearrange", "scatter", "sums_over"]
+
+
+@kernel
+def gram_matrix(W: Floats) -> Floats:
+    """Return W W', whatever the number of cores to the same bits."""
+    out = np.empty((W.shape[0], W.shape[0]))
+    for i in range(W.shape[0]):
+        for k in range(i + 1):
+            total = 0.0
+            for s in range(W.shape[1]):
+                total += W[i, s] * W[k, s]
+            out[i, k] = out[k, i] = total
+    return out
+
+
+@kernel
+def scatter(rng: Rng, share: float, pinned: NDArray[np.bool_], z: Bits) -> None:
+    """Give a feature to every row that is not pinned with the same probability."""
+    for n in range(z.size):
+        z[n] = 1 if not pinned[n] and uniform(rng) < share else 0
+
+
+@kernel
+def sums_over(Z: Bits, width: int, Y: Floats, z: Bits, rows: Floats, sums: Floats) -> None:
+    """Compute, over the rows with z = 1, how many have each feature, and the sums of y."""
+    for k in range(width):
+        rows[k] = 0.0
+    for s in range(sums.size):
+        sums[s] = 0.0
+    for n in range(z.size):
+        if z[n]:
+            for k in range(width):
+                rows[k] += Z[n, k]
+            for s in range(sums.size):
+                sums[s] += Y[n, s]
 
 
 @kernel
