@@ -1,4 +1,4 @@
-"""Moves of whole features in the parallel sampler, judged by sums over the rows with weights integrated out."""
+"""Moves of whole features in the parallel sampler, judged by sums over the rows."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _N_EXCHANGES = 2  # exclusive ors proposed per sweep, each of which takes a meet
 def move_features(problem: Problem, crew: Crew, shared: Shared, sums: Sums, n_free: int) -> Sums:
     """Let features become their complements, come, go, and become "this or that but not both".
 
-    Each is a Metropolis step given the pseudo-observations. Only what needs the rows needs a meeting: the sums
-    of a complement, and those without a feature, are known.
+    Each is a Metropolis step given the pseudo-observations, weights integrated out. Only what needs the rows
+    takes a meeting: the sums of a complement, and those without a feature, are known.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ class _Moves:
             self._tell("exclude", (k, j))
 
     def _without(self, k: int, a: FloatArray, y: FloatArray, m: float) -> tuple[float, float]:
-        """Return the Schur complement and the squared residual sums of a feature that takes the place of k."""
+        """Return the Schur complement and the squared residual sums of a feature in the place of k."""
         Q, M = self._Q, self._M
         beside = a.copy()
         beside[k] = 0.0

@@ -166,7 +166,7 @@ class Shard:
         rearrange(self.Z, known, layout)
 
     def overlap(self, told: tuple[int, int, int]) -> tuple[FloatArray, FloatArray]:
-        """Return, over the rows that have both of two features, how many have each of `width`, and sums of y."""
+        """Return, over the rows that have both of two features, how many have each feature, and sums of y."""
         j, k, width = told
         return self._sums_over(self.Z[:, j] & self.Z[:, k], width)
 
@@ -176,7 +176,7 @@ class Shard:
         self.Z[:, k] ^= self.Z[:, j]
 
     def scatter(self, told: Scatter) -> tuple[FloatArray, FloatArray]:
-        """Propose a feature; return how many of its rows have each other feature, and last itself; sums of y."""
+        """Propose a feature; return how many of its rows have each feature, last itself, and sums of y."""
         z = self.scattered = np.empty(self.problem.n_rows, dtype=np.uint8)
         scatter(told.rng.copy(), told.share, self.problem.pinned_rows, z)
         rows, sums = self._sums_over(z, told.width)
