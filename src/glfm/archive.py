@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import glob
 import json
 import math
 import os
@@ -11,17 +13,19 @@ import zipfile
 import zlib
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from glfm.errors import FileError
 
-__all__ = ["Reader", "Writer", "whole"]
+__all__ = ["Reader", "Writer", "remove_partial", "whole"]
 
 # More than so many bytes for every byte of the file is refused before memory is taken.
 _RATIO, _FREE = 100, 2**28
+_CHUNK = 2**24  # bytes that are written at once
+_PART = ".part"  # how the name of a file that is being written ends
 _JSON = 8  # bytes that a byte of JSON may take once it is read
 _MOST_MEMBERS = 1_000_000
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # of every member: the same content gives the same bytes
@@ -31,53 +35,80 @@ class Writer:
     """Collects members, and writes them to one file at once."""
 
     def __init__(self) -> None:
-        self._members: dict[str, bytes] = {}
+        self._members: dict[str, bytes | list[NDArray[Any]]] = {}
 
-    def array(self, name: str, values: NDArray[Any]) -> None:
-        """Add an array of numbers or booleans as `name`.npy."""
-        out = BytesIO()
-        np.lib.format.write_array(out, np.ascontiguousarray(values), version=(1, 0), allow_pickle=False)
-        self._members[f"{name}.npy"] = out.getvalue()
+    def array(self, name: str, *parts: NDArray[Any]) -> None:
+        """Add an array of numbers or booleans, in one part or in several below each other, as `name`.npy.
+
+        It must not change before it is written.
+        """
+        self._members[f"{name}.npy"] = [np.ascontiguousarray(part) for part in parts]
 
     def json(self, name: str, value: Any) -> None:
         """Add a value as `name`.json."""
         text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
         self._members[f"{name}.json"] = text.encode("utf-8", "surrogatepass")
 
-    def write(self, path: Path) -> None:
+    def write(self, path: Path, compress: bool = True) -> None:
         """Write the file, or leave what was there as it was."""
         try:
-            handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+            handle, name = tempfile.mkstemp(dir=path.parent, prefix=_partial(path), suffix=_PART)
             partial = Path(name)
             try:
-                with os.fdopen(handle, "wb") as file:
-                    file.write(self._zipped())
+                with os.fdopen(handle, "w+b") as file:
+                    self._write(file, compress)
+                    file.flush()
+                    os.fsync(handle)
                 partial.chmod(0o666 & ~_umask())
                 partial.replace(path)
             except BaseException:
                 partial.unlink(missing_ok=True)
                 raise
+            _sync(path.parent)
         except OSError as error:
             reason = error.strerror or str(error)
             raise FileError(f"The file {str(path)!r} cannot be written: {reason}.") from error
 
-    def _zipped(self) -> bytes:
-        content = self._with(zipfile.ZIP_DEFLATED)
-        if sum(_cost(name, len(member)) for name, member in self._members.items()) > _limit(
-            len(content)
-        ):  # nobody would believe it
-            content = self._with(zipfile.ZIP_STORED)
-        return content
+    def _write(self, file: IO[bytes], compress: bool) -> None:
+        total = self._zip(file, zipfile.ZIP_DEFLATED if compress else zipfile.ZIP_STORED)
+        if total > _limit(file.tell()):  # nobody would believe it
+            file.seek(0)
+            file.truncate()
+            self._zip(file, zipfile.ZIP_STORED)
 
-    def _with(self, method: int) -> bytes:
-        out = BytesIO()
-        with zipfile.ZipFile(out, "w") as archive:
-            for name, content in self._members.items():
+    def _zip(self, file: IO[bytes], method: int) -> int:
+        """Write the members; return the memory that they take, more or less."""
+        with zipfile.ZipFile(file, "w") as archive:
+            for name, member in self._members.items():
                 info = zipfile.ZipInfo(name, _EPOCH)
                 info.compress_type, info.create_system = method, 3
                 info.external_attr = 0o644 << 16
-                archive.writestr(info, content, compresslevel=6)
-        return out.getvalue()
+                if isinstance(member, bytes):
+                    archive.writestr(info, member)
+                else:
+                    # More or less, so that a large member is announced as such.
+                    info.file_size = sum(part.nbytes for part in member)
+                    with archive.open(info, "w") as out:
+                        _write_array(out, member)
+            return sum(_cost(info.filename, info.file_size) for info in archive.infolist())
+
+
+def _write_array(out: IO[bytes], parts: list[NDArray[Any]]) -> None:
+    """Write what `np.save` would, without another copy in memory."""
+    header = np.lib.format.header_data_from_array_1_0(parts[0])
+    if len(parts) > 1:
+        header["shape"] = (sum(part.shape[0] for part in parts), *parts[0].shape[1:])
+    np.lib.format.write_array_header_1_0(out, header)
+    for part in parts:
+        raw = part.reshape(-1).view(np.uint8)
+        for begin in range(0, raw.size, _CHUNK):
+            out.write(raw[begin : begin + _CHUNK].data)
+
+
+def remove_partial(path: Path) -> None:
+    """Remove what a process that was killed while it wrote this file has left."""
+    for left in path.parent.glob(f"{glob.escape(_partial(path))}*{_PART}"):
+        left.unlink(missing_ok=True)
 
 
 class Reader:
@@ -202,6 +233,20 @@ def whole(reader: Reader, value: Any, least: int = 0, most: int = 2**53) -> int:
 def _cost(name: str, size: int) -> int:
     """Return the memory that a member takes, more or less."""
     return size * (_JSON if name.endswith(".json") else 1)
+
+
+def _partial(path: Path) -> str:
+    return f".{path.name}."
+
+
+def _sync(directory: Path) -> None:
+    """Let a new name survive a power cut, where directories can be opened and synchronised."""
+    with contextlib.suppress(OSError):
+        handle = os.open(directory, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 def _limit(size: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from threading import Event
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from glfm.draws import Draw
 from glfm.priors import Schedule
 from glfm.problem import Problem
 from glfm.sampler import CollapsedSampler
+from glfm.shard import Stopped
 from glfm.state import State
 
 __all__ = ["Chain"]
@@ -17,6 +19,8 @@ __all__ = ["Chain"]
 
 class Chain:
     """One Markov chain; iterate over it to run it, sweep by sweep.
+
+    A sweep works on a copy, so that `state` is always one between two sweeps, also for another thread.
 
     Parameters
     ----------
@@ -43,13 +47,36 @@ class Chain:
 
     def __iter__(self) -> Iterator[State]:
         """Run to the end of the schedule, giving the state after every sweep."""
+        return self.sweeps()
+
+    def sweeps(self, stop: Event | None = None) -> Iterator[State]:
+        """Run like iteration does; once `stop` is set, give up the sweep under way and end."""
         if self.holds_warmup:
             self.draws, self.holds_warmup = [], False
         while self.state.sweep < self.schedule.n_sweeps:
-            self._sampler.sweep(self.state, adapt=self.state.sweep < self.schedule.n_warmup)
-            if self.schedule.keeps(self.state.sweep):
-                self.keep()
-            yield self.state
+            state = self.state.copy()
+            try:
+                self._sampler.sweep(state, state.sweep < self.schedule.n_warmup, stop)
+            except Stopped:
+                return
+            if stop is not None and stop.is_set():  # whoever set it may look at the chain by now
+                return
+            if self.schedule.keeps(state.sweep):
+                self._keep(state)
+            self.state = state
+            yield state
+
+    def snapshot(self) -> Chain:
+        """Return the chain as it is between two sweeps, while it may run on in another thread."""
+        state = self.state  # never written to again
+        still = Chain(self.problem, self.schedule, state, self.index)
+        still.draws = self.draws[: self.schedule.n_kept(state.sweep)]
+        return still
+
+    @property
+    def ended(self) -> bool:
+        """Whether the chain has made all sweeps of its schedule."""
+        return self.state.sweep >= self.schedule.n_sweeps
 
     def extend(self, schedule: Schedule, forget: bool = False) -> None:
         """Go on under a longer schedule; `forget` drops the draws so far, which then were warm-up."""
@@ -57,7 +84,10 @@ class Chain:
         if forget:
             self.draws = []
 
-    def keep(self, in_warmup: bool = False) -> None:
-        """Keep the present state as a draw; one from warm-up goes when the chain goes on."""
-        self.holds_warmup = in_warmup
-        self.draws.append(Draw.of(self.problem, self.state, self.index, len(self.draws)))
+    def keep_warmup(self) -> None:
+        """Keep the present state, of warm-up, as a draw until the chain goes on."""
+        self.holds_warmup = True
+        self._keep(self.state)
+
+    def _keep(self, state: State) -> None:
+        self.draws.append(Draw.of(self.problem, state, self.index, len(self.draws)))

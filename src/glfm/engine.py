@@ -7,16 +7,30 @@ import threading
 import time
 import warnings
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_EXCEPTION, Future, wait
+from queue import Empty, SimpleQueue
+from typing import Protocol
 
 from glfm.chain import Chain
-from glfm.errors import FitWarning, SchemaError
+from glfm.errors import FileError, FitWarning, SchemaError
 from glfm.progress import Progress
 from glfm.sampler import is_compiled
 
-__all__ = ["LocalEngine", "check_workers"]
+__all__ = ["Keeper", "LocalEngine", "check_workers"]
 
 _PATIENCE = 2.0  # seconds after which the user is told what takes so long
+_GRACE = 0.7  # seconds that chains have to stop; one that is being compiled or in a long step is left behind
+
+
+class Keeper(Protocol):
+    """Who writes chains to disk while they run."""
+
+    @property
+    def every(self) -> float:
+        """Seconds between two times."""
+
+    def save(self, chains: Sequence[Chain]) -> None:
+        """Write the chains as they are; raise `FileError` where that cannot be done."""
 
 
 class LocalEngine:
@@ -28,61 +42,142 @@ class LocalEngine:
         n_jobs: int | None = None,
         progress: bool = True,
         time_budget: float | None = None,
+        keeper: Keeper | None = None,
     ) -> bool:
         """Run all chains to their end, until time is out, or until the user interrupts.
 
         Return whether they came to their end. What a chain has drawn by then is kept; one that was stopped
-        before its first draw keeps its last state.
+        before its first draw keeps its last state. What `keeper` cannot write stops the chains too.
         """
         stop = threading.Event()
         workers = _workers(n_jobs, len(chains))
         seconds = None if time_budget is None else time_budget * workers / len(chains)
-        with Progress(len(chains), chains[0].schedule.n_sweeps, progress) as shown:
-            with ThreadPoolExecutor(workers) as pool:
-                futures = [pool.submit(_run, chain, stop, shown, seconds) for chain in chains]
-                begin: float | None = time.monotonic()
-                try:
-                    while wait(futures, timeout=0.1).not_done:
-                        if begin is not None and time.monotonic() - begin > _PATIENCE:
-                            begin = None
-                            if not is_compiled():
-                                shown.say("Compiling the sampler, which happens once per installation ...")
-                except KeyboardInterrupt:
-                    stop.set()
-                    wait(futures)
-            ended = [future.result() for future in futures]
-        if not all(ended):
-            _finish_early(chains, "interrupted" if stop.is_set() else "stopped when its time was out")
-        return all(ended)
+        failure: KeyboardInterrupt | FileError | None = None
+        with Progress(
+            [chain.state.sweep for chain in chains], chains[0].schedule.n_sweeps, progress
+        ) as shown:
+            futures = _start(chains, workers, stop, shown, seconds)
+            try:
+                _watch(chains, futures, shown, keeper)
+            except (KeyboardInterrupt, FileError) as error:
+                failure = error
+            finally:
+                stop.set()
+                wait(futures, _GRACE)
+        for future in futures:
+            if future.done():
+                future.result()  # raises what the chain has raised
+        ended = all(chain.ended for chain in chains)
+        if keeper is not None and not ended and not isinstance(failure, FileError):
+            try:
+                keeper.save(chains)
+            except FileError as error:
+                failure = error
+        if isinstance(failure, FileError):
+            raise _unwritten(failure, chains) from failure
+        if not ended:
+            _finish_early(chains, "stopped when its time was out" if failure is None else "interrupted")
+        return ended
+
+
+def _start(
+    chains: Sequence[Chain], workers: int, stop: threading.Event, shown: Progress, seconds: float | None
+) -> list[Future[None]]:
+    """Let threads run the chains, each the next one that waits."""
+    futures: list[Future[None]] = [Future() for _ in chains]
+    waiting: SimpleQueue[tuple[Chain, Future[None]]] = SimpleQueue()
+    for pair in zip(chains, futures, strict=True):
+        waiting.put(pair)
+
+    def work() -> None:
+        while True:
+            try:
+                chain, future = waiting.get_nowait()
+            except Empty:
+                return
+            try:
+                _run(chain, stop, shown, seconds)
+            except BaseException as error:
+                future.set_exception(error)
+            else:
+                future.set_result(None)
+
+    for i in range(workers):
+        # A thread that is busy compiling must not keep an interrupted process alive, as those of a pool do.
+        threading.Thread(target=work, name=f"glfm-{i}", daemon=True).start()
+    return futures
+
+
+def _watch(
+    chains: Sequence[Chain], futures: Sequence[Future[None]], shown: Progress, keeper: Keeper | None
+) -> None:
+    """Wait for the chains, or for the first that fails, and let them be written now and then."""
+    begin = last = time.monotonic()
+    told = False
+    pause = 0.1 if keeper is None else min(0.1, keeper.every)
+    while True:
+        done, not_done = wait(futures, pause, FIRST_EXCEPTION)
+        if not not_done or any(future.exception() for future in done):
+            return
+        if not told and time.monotonic() - begin > _PATIENCE:
+            told = True
+            if not is_compiled():
+                shown.say("Compiling the sampler, which happens once per installation ...")
+        if keeper is not None and time.monotonic() - last >= keeper.every:
+            keeper.save(chains)
+            last = time.monotonic()
+
+
+def _stop(futures: Sequence[Future[None]], stop: threading.Event) -> None:
+    stop.set()
+    wait(futures, _GRACE)
+
+
+def _run(chain: Chain, stop: threading.Event, shown: Progress, seconds: float | None) -> None:
+    """Run a chain to its end, until its time is out, or until it is stopped."""
+    begin = time.monotonic()
+    last = 0.0
+    for state in chain.sweeps(stop):
+        now = time.monotonic()
+        if now - last > 0.1 or chain.ended:
+            shown.update(chain.index, state.sweep, state.width - int(chain.problem.priors.bias))
+            last = now
+        if seconds is not None and now - begin > seconds:
+            break
 
 
 def _finish_early(chains: Sequence[Chain], how: str) -> None:
-    done = ", ".join(str(chain.state.sweep) for chain in chains)
-    for chain in chains:
-        if not chain.draws and chain.state.sweep:
-            chain.keep(in_warmup=True)
+    done = _done(chains)
+    _keep_something(chains)
     if not any(chain.draws for chain in chains):
         raise KeyboardInterrupt
     warnings.warn(
-        f"The fit was {how} after {done} of {chains[0].schedule.n_sweeps} sweeps: it can be used and "
-        "continued, but it rests on fewer draws than planned.",
+        f"The fit was {how} after {done}: it can be used and continued, but it rests on fewer draws than "
+        "planned.",
         FitWarning,
         stacklevel=4,
     )
 
 
-def _run(chain: Chain, stop: threading.Event, shown: Progress, seconds: float | None) -> bool:
-    """Run a chain; return whether it came to its end."""
-    begin = time.monotonic()
-    last = 0.0
-    for state in chain:
-        now = time.monotonic()
-        if now - last > 0.1 or state.sweep == chain.schedule.n_sweeps:
-            shown.update(chain.index, state.sweep, state.width - int(chain.problem.priors.bias))
-            last = now
-        if stop.is_set() or (seconds is not None and now - begin > seconds):
-            break
-    return chain.state.sweep >= chain.schedule.n_sweeps
+def _unwritten(error: FileError, chains: Sequence[Chain]) -> FileError:
+    done = _done(chains)
+    _keep_something(chains)
+    return FileError(
+        f"{str(error).rstrip('.')}, so that the fit was stopped after {done}; the last checkpoint is as it "
+        "was where it is still there, and the model has the draws so far."
+    )
+
+
+def _done(chains: Sequence[Chain]) -> str:
+    done = ", ".join(str(chain.state.sweep) for chain in chains)
+    return f"{done} of {chains[0].schedule.n_sweeps} sweeps"
+
+
+def _keep_something(chains: Sequence[Chain]) -> None:
+    """Let chains that have no draw yet have their last state."""
+    for chain in chains:
+        if not chain.draws and chain.state.sweep:
+            chain.keep_warmup()
 
 
 def check_workers(n_jobs: int | None) -> None:

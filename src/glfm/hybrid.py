@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from concurrent.futures import Executor
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -77,20 +78,22 @@ class HybridSampler:
         self._parts = [problem.part(*bounds) for bounds in self._bounds]
         self._pool = pool
 
-    def sweep(self, state: State, adapt: bool = False) -> None:
-        """Move `state` by one sweep; `adapt` tunes step sizes and is for warm-up only."""
+    def sweep(self, state: State, adapt: bool = False, stop: Event | None = None) -> None:
+        """Move `state` by one sweep; `adapt` tunes step sizes and is for warm-up only.
+
+        Once `stop` is set, the sweep is given up wherever it is and raises `Stopped`; the state is then lost.
+        """
         shards = [
-            Shard(part, state.Z[start:stop], state.Y[start:stop])
-            for part, (start, stop) in zip(self._parts, self._bounds, strict=True)
+            Shard(part, state.Z[begin:end], state.Y[begin:end], stop=stop)
+            for part, (begin, end) in zip(self._parts, self._bounds, strict=True)
         ]
         n_free = self.problem.n_rows - int(self.problem.pinned_rows.sum())
         Meeting(self.problem, LocalCrew(shards, self._pool), n_free).sweep(state, adapt)
         room = max(shard.Z.shape[1] for shard in shards)
         if room > state.Z.shape[1]:
-            state.grow(room)
-        for (start, stop), shard in zip(self._bounds, shards, strict=True):
-            if shard.Z.base is not state.Z:  # it needed more room
-                state.Z[start:stop, : shard.Z.shape[1]] = shard.Z
+            state.Z = np.zeros((self.problem.n_rows, room), dtype=np.uint8)
+            for (begin, end), shard in zip(self._bounds, shards, strict=True):
+                state.Z[begin:end, : shard.Z.shape[1]] = shard.Z
 
 
 class Meeting:
@@ -116,7 +119,9 @@ class Meeting:
         self._counts: list[Counts] | None = None
 
     def sweep(self, shared: Shared, adapt: bool = False) -> None:
-        """Make one sweep."""
+        """Make one sweep; the first begins with weights, of which a start knows nothing."""
+        if shared.sweep == 0:
+            self._start(shared)
         sums = self.flip(shared)
         if self._moves:
             sums = move_features(self.problem, self.crew, shared, sums, self._n_free)
@@ -126,6 +131,13 @@ class Meeting:
         self.move_scales(shared, adapt)
         self.draw_cells(shared)
         shared.sweep += 1
+
+    def _start(self, shared: Shared) -> None:
+        """Draw weights for the features that a chain starts with."""
+        inv_sd = 1.0 / np.sqrt(self.problem.per_pseudo_column(shared.variance))
+        found = self.crew.ask("sums", [(shared.width, inv_sd)] * self.crew.n_shards)
+        ZZ, ZY, squares = (sum(getattr(one, name) for one in found) for name in ("ZZ", "ZY", "squares"))
+        draw_weights(self.problem, shared, ZZ, ZY, squares)
 
     def flip(self, shared: Shared) -> Sums:
         """Features given weights: all shards at once, births in one of them; return the sums."""

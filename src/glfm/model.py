@@ -17,14 +17,15 @@ from sklearn.utils.validation import check_is_fitted
 from glfm.answers import Answers
 from glfm.calibration import Calibration, certify
 from glfm.chain import Chain
+from glfm.checkpoint import Checkpoint, resumed
 from glfm.draws import Draws
 from glfm.engine import LocalEngine, check_workers
-from glfm.errors import DataError, FitWarning, SchemaError
+from glfm.errors import DataError, FileError, FitWarning, SchemaError
 from glfm.priors import Priors, Schedule
 from glfm.problem import NO_ROWS, Problem
 from glfm.schema import Schema
 from glfm.settings import at_least_one, check_budget, read_alpha, read_pinned, seed_sequence
-from glfm.storage import Fitted, read, write
+from glfm.storage import Fitted, Stage, read, write
 from glfm.table import Frame, encode
 
 if TYPE_CHECKING:
@@ -113,10 +114,15 @@ class GLFM(BaseEstimator, Answers):  # type: ignore[misc]
         y: None = None,
         *,
         inactive: ArrayLike | None = None,
+        checkpoint: str | PathLike[str] | None = None,
+        checkpoint_every: float = 60.0,
+        resume: str | PathLike[str] | None = None,
         time_budget: float | None = None,
         until: str | None = None,
     ) -> Self:
         """Draw from the posterior given a table.
+
+        Ctrl-C stops within a second and returns what has been drawn, with a warning.
 
         Parameters
         ----------
@@ -127,6 +133,14 @@ class GLFM(BaseEstimator, Answers):  # type: ignore[misc]
             Ignored; here for scikit-learn.
         inactive
             One yes or no per row: rows that are pinned to have no feature but the bias.
+        checkpoint
+            A file in which the fit is kept while it runs, replaced at once or not at all; what cannot be
+            written stops the fit with `FileError`, and the model then has the draws so far.
+        checkpoint_every
+            Seconds between two times that it is written.
+        resume
+            The checkpoint of a fit that was killed or stopped, of the same table, settings and seed, to go on
+            from: the draws are those, bit for bit, of a fit that was never stopped.
         time_budget
             Seconds after which the fit stops, with a warning if that is before its end.
         until
@@ -148,9 +162,15 @@ class GLFM(BaseEstimator, Answers):  # type: ignore[misc]
         problem = Problem(schema.kinds, table.x, priors, read_pinned(inactive, frame.n_rows))
         seed = seed_sequence(self.random_state)
         *chain_seeds, sample_seed = seed.spawn(self.n_chains + 1)
-        chains = [Chain(problem, schedule, chain_seeds[i], i) for i in range(self.n_chains)]
-        self._adopt(schema, frame, problem, chains, sample_seed)
-        self._run(time_budget, until == "converged")
+        known = self.get_params(deep=False), schema, frame, problem
+        fit = Fitted(*known, [], Draws([]), sample_seed, Stage(until))
+        if resume is None:
+            fit.chains.extend(Chain(problem, schedule, chain_seeds[i], i) for i in range(self.n_chains))
+        else:
+            fit = resumed(resume, fit)
+        keeper = None if checkpoint is None else Checkpoint(checkpoint, checkpoint_every, fit, resume)
+        self._adopt(schema, frame, problem, fit.chains, fit.seed)
+        self._run(time_budget, fit.stage, keeper)
         self._warn_if_bounded()
         return self
 
@@ -181,22 +201,37 @@ class GLFM(BaseEstimator, Answers):  # type: ignore[misc]
         self._run(time_budget)
         return self
 
-    def _run(self, time_budget: float | None, until_converged: bool = False) -> None:
+    def _run(
+        self, time_budget: float | None, stage: Stage | None = None, keeper: Checkpoint | None = None
+    ) -> None:
         """Run the chains, and again for longer while they should converge and have not."""
         begin = time.monotonic()
-        for more in range(_MOST_ROUNDS if until_converged else 1):
+        stage = stage or Stage()
+        until_converged = stage.until == "converged"
+        for more in range(stage.round, _MOST_ROUNDS if until_converged else 1):
             kept = [chain.draws for chain in self._chains]
-            if more:
+            if more > stage.round:
                 for chain in self._chains:
                     was = chain.schedule
                     chain.extend(Schedule(was.n_sweeps, was.n_draws, 2 * was.thin), forget=True)
+                if keeper is not None:
+                    keeper.start_round(more)
             left = None if time_budget is None else max(time_budget - (time.monotonic() - begin), 1e-3)
-            finished = LocalEngine().run(self._chains, self.n_jobs, self.progress, left)
-            if more and not finished:  # a whole round of old draws is worth more than a piece of a new one
-                for chain, draws in zip(self._chains, kept, strict=True):
-                    chain.draws = draws
-            self.draws_ = Draws([draw for chain in self._chains for draw in chain.draws])
-            if not finished or not until_converged or self.diagnostics().converged:
+            finished = False
+            try:
+                finished = LocalEngine().run(self._chains, self.n_jobs, self.progress, left, keeper)
+            finally:
+                # A whole round of old draws is worth more than a piece of a new one.
+                if more > stage.round and not finished:
+                    for chain, draws in zip(self._chains, kept, strict=True):
+                        chain.draws = draws
+                self._collect()
+            if not finished:
+                return
+            good = not until_converged or self.diagnostics().converged
+            if keeper is not None and (good or more == _MOST_ROUNDS - 1):
+                keeper.finish(self._chains)
+            if good:
                 return
         warnings.warn(
             f"The chains have not converged after {self._chains[0].state.sweep} sweeps each, the most that "
@@ -204,6 +239,14 @@ class GLFM(BaseEstimator, Answers):  # type: ignore[misc]
             FitWarning,
             stacklevel=3,
         )
+
+    def _collect(self) -> None:
+        """Have the draws of the chains, or none at all, but never those of another table."""
+        draws = [draw for chain in self._chains for draw in chain.draws]
+        if draws:
+            self.draws_ = Draws(draws)
+        elif hasattr(self, "draws_"):
+            del self.draws_
 
     def fit_transform(self, X: Any, y: None = None, **fit_params: Any) -> Any:
         """Fit, and return the probability of each feature for each row of the fit."""
@@ -273,6 +316,11 @@ class GLFM(BaseEstimator, Answers):  # type: ignore[misc]
 def load(path: str | PathLike[str]) -> GLFM:
     """Return the model that `GLFM.save` wrote; a file from anybody is safe to load, as it holds only data."""
     found = read(path, GLFM().get_params())
+    if not found.draws:
+        raise FileError(
+            f"The file {str(path)!r} is the checkpoint of a fit that has no draws yet: go on from it with "
+            "fit(..., resume=...)."
+        )
     model = GLFM(**found.parameters)
     model._adopt(found.schema, found.frame, found.problem, found.chains, found.seed)
     model.draws_ = found.draws

@@ -66,3 +66,7 @@ class Schedule:
     def keeps(self, sweep: int) -> bool:
         """Whether the state after this sweep (counted from 1) is a draw."""
         return sweep > self.n_warmup and (sweep - self.n_warmup) % self.thin == 0
+
+    def n_kept(self, sweep: int) -> int:
+        """How many draws there are after this sweep."""
+        return max(sweep - self.n_warmup, 0) // self.thin

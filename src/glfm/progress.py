@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Self
 
@@ -9,9 +10,9 @@ __all__ = ["Progress"]
 
 
 class Progress:
-    """Bars on stderr, or nothing at all."""
+    """Bars on stderr, or nothing at all; `done` are the sweeps that each chain has made before."""
 
-    def __init__(self, n_chains: int, n_sweeps: int, shown: bool = True) -> None:
+    def __init__(self, done: Sequence[int], n_sweeps: int, shown: bool = True) -> None:
         self._bars: Any = None
         self._tasks: list[Any] = []
         if shown:
@@ -28,8 +29,8 @@ class Progress:
                 console=Console(stderr=True),
             )
             self._tasks = [
-                self._bars.add_task("", total=n_sweeps, number=chain + 1, features=0)
-                for chain in range(n_chains)
+                self._bars.add_task("", total=n_sweeps, completed=sweep, number=chain, features=0)
+                for chain, sweep in enumerate(done, start=1)
             ]
 
     def __enter__(self) -> Self:

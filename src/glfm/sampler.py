@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from threading import Event
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,11 +13,13 @@ from glfm.kernels.matrices import refresh, sum_rows
 from glfm.kernels.moves import N_PROPOSALS, add_or_drop_features, recode_features
 from glfm.kernels.weights import row_means, sums_of_squares
 from glfm.problem import Problem
-from glfm.shard import draw_cells
+from glfm.shard import draw_cells, look
 from glfm.shared import draw_alpha, draw_weights
 from glfm.state import State
 
 __all__ = ["CollapsedSampler", "is_compiled"]
+
+_ROWS_AT_ONCE = 2048  # between two looks at whether to stop
 
 
 class CollapsedSampler:
@@ -30,16 +34,20 @@ class CollapsedSampler:
         self._sums: tuple[FloatArray, FloatArray] = (np.empty((0, 0)), np.empty((0, 0)))
         self._solved: tuple[FloatArray, FloatArray, FloatArray] = (np.empty((0, 0)),) * 3
 
-    def sweep(self, state: State, adapt: bool = False) -> None:
-        """Move `state` by one sweep; `adapt` tunes step sizes and is for warm-up only."""
-        self.draw_features(state)
+    def sweep(self, state: State, adapt: bool = False, stop: Event | None = None) -> None:
+        """Move `state` by one sweep; `adapt` tunes step sizes and is for warm-up only.
+
+        Once `stop` is set, the sweep is given up wherever it is and raises `Stopped`; the state is then lost.
+        """
+        self.draw_features(state, stop)
         self.move_features(state)
+        look(stop)
         self.draw_alpha(state)
         self.draw_weights(state)
-        self.draw_cells(state, adapt)
+        self.draw_cells(state, adapt, stop)
         state.sweep += 1
 
-    def draw_features(self, state: State) -> None:
+    def draw_features(self, state: State, stop: Event | None = None) -> None:
         """Z given Y, weights integrated out, and with each row its holes."""
         problem, priors = self.problem, self.problem.priors
         inv_sd = 1.0 / np.sqrt(problem.per_pseudo_column(state.variance))
@@ -50,6 +58,7 @@ class CollapsedSampler:
         counts = self._counts(state)
         row = 0
         while row < problem.n_rows:
+            look(stop)
             row, state.width, needed = sweep_rows(
                 state.rng,
                 state.Z,
@@ -65,6 +74,7 @@ class CollapsedSampler:
                 priors.weight_variance,
                 max_width,
                 row,
+                min(row + _ROWS_AT_ONCE, problem.n_rows),
                 *self._sums,
                 *self._solved,
             )
@@ -133,13 +143,14 @@ class CollapsedSampler:
         sums_of_squares(state.Y, self._squares)
         draw_weights(self.problem, state, *self._sums, self._squares)
 
-    def draw_cells(self, state: State, adapt: bool = False) -> None:
+    def draw_cells(self, state: State, adapt: bool = False, stop: Event | None = None) -> None:
         """Thresholds and scales with the pseudo-observations integrated out, then the pseudo-observations."""
         problem = self.problem
-        self._move_scales(state, adapt)
-        draw_cells(state.rng, problem, state.Z, state.width, state.B, state.variance, state.theta, state.Y)
+        self._move_scales(state, adapt, stop)
+        known = state.Z, state.width, state.B, state.variance, state.theta, state.Y
+        draw_cells(state.rng, problem, *known, stop)
 
-    def _move_scales(self, state: State, adapt: bool) -> None:
+    def _move_scales(self, state: State, adapt: bool, stop: Event | None) -> None:
         """Move thresholds and the scale of weights with the pseudo-observations integrated out."""
         problem = self.problem
         # Scales alone move every other sweep, which pays best for what they cost.
@@ -154,6 +165,7 @@ class CollapsedSampler:
         row_means(state.Z, state.width, weights, 0, problem.n_rows, means)
         by_column = np.ascontiguousarray(means.T)  # each is read from end to end
         for i, d in enumerate(moving):
+            look(stop)
             kinds[d].draw_theta(
                 state.rng,
                 problem.evidence[d],

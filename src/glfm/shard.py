@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from threading import Event
 from typing import Any, Protocol
 
 import numpy as np
@@ -17,9 +18,20 @@ from glfm.kernels.thresholds import level_gains
 from glfm.kernels.weights import row_means, sums_of_squares
 from glfm.problem import Problem
 
-__all__ = ["Cells", "Crew", "Flips", "Proposals", "Scatter", "Shard", "Sums", "draw_cells"]
+__all__ = ["Cells", "Crew", "Flips", "Proposals", "Scatter", "Shard", "Stopped", "Sums", "draw_cells", "look"]
 
 Counts = NDArray[np.int64]
+_ROWS_AT_ONCE = 8192  # between two looks at whether to stop
+
+
+class Stopped(Exception):  # noqa: N818 - no error
+    """A sweep was given up because it was asked to."""
+
+
+def look(stop: Event | None) -> None:
+    """Raise `Stopped` if the event is set."""
+    if stop is not None and stop.is_set():
+        raise Stopped
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,13 +111,15 @@ class Crew(Protocol):
 class Shard:
     """Rows of a table with their features and pseudo-observations.
 
-    Unused columns of Z are zero. `scattered` is a feature that has been proposed.
+    Unused columns of Z are zero. `scattered` is a feature that has been proposed; once `stop` is set,
+    work is given up.
     """
 
     problem: Problem
     Z: NDArray[np.uint8]
     Y: FloatArray
     scattered: NDArray[np.uint8] | None = None
+    stop: Event | None = None
 
     def count(self, width: int) -> Counts:
         """Return how many rows have each feature."""
@@ -121,7 +135,8 @@ class Shard:
         W = told.weights
         known: Any = told.log_odds, self.count(width), told.elsewhere, W, gram_matrix(W)
         order = np.arange(bias, width, dtype=np.int64)
-        while True:
+        while row < problem.n_rows:
+            look(self.stop)
             room = self.Z.shape[1]
             order = _enlarged(order, (room,))
             log_odds, here, elsewhere = (_enlarged(array, (room,)) for array in known[:3])
@@ -143,15 +158,18 @@ class Shard:
                 problem.priors.weight_variance,
                 told.max_width,
                 row,
+                min(row + _ROWS_AT_ONCE, problem.n_rows),
                 order,
                 *known,
             )
-            if needed <= room:
-                break
-            self.Z = _enlarged(self.Z, (self.Z.shape[0], max(needed, 2 * room)))
-        return self._sums(width, told.inv_sd, order[: width - bias])
+            if needed > room:
+                self.Z = _enlarged(self.Z, (self.Z.shape[0], max(needed, 2 * room)))
+        return self.sums((width, told.inv_sd), order[: width - bias])
 
-    def _sums(self, width: int, inv_sd: FloatArray, order: Counts) -> Sums:
+    def sums(self, told: tuple[int, FloatArray], order: Counts | None = None) -> Sums:
+        """Return the sums over the rows of so many features, in units of the noise."""
+        width, inv_sd = told
+        order = np.arange(int(self.problem.priors.bias), width) if order is None else order
         S = self.problem.n_pseudo
         ZZ, ZY, squares = np.empty((width, width)), np.empty((width, S)), np.empty(S)
         sum_rows(self.Z, width, self.Y, inv_sd, ZZ, ZY)
@@ -217,9 +235,8 @@ class Shard:
     def draw_cells(self, told: Cells) -> None:
         """Draw the pseudo-observations given everything else."""
         width = len(told.weights)
-        draw_cells(
-            told.rng.copy(), self.problem, self.Z, width, told.weights, told.variance, told.theta, self.Y
-        )
+        known = self.Z, width, told.weights, told.variance, told.theta, self.Y
+        draw_cells(told.rng.copy(), self.problem, *known, self.stop)
 
 
 def draw_cells(
@@ -231,17 +248,19 @@ def draw_cells(
     variance: FloatArray,
     theta: Sequence[FloatArray],
     Y: FloatArray,
+    stop: Event | None = None,
 ) -> None:
     """Draw the pseudo-observations `Y`, in place, given features, weights, noise and thresholds."""
     kinds = list(problem.kinds.values())
     room = np.empty((min(problem.n_rows, problem.blocks[0][1]), problem.n_pseudo))
-    for (start, stop), evidence in zip(problem.blocks, problem.block_evidence, strict=True):
-        means = room[: stop - start]
-        row_means(Z, width, weights, start, stop, means)
+    for (begin, end), evidence in zip(problem.blocks, problem.block_evidence, strict=True):
+        look(stop)
+        means = room[: end - begin]
+        row_means(Z, width, weights, begin, end, means)
         for d, kind in enumerate(kinds):
             part = problem.slices[d]
             kind.draw_pseudo(
-                rng, evidence[d], means[:, part], float(variance[d]), theta[d], Y[start:stop, part]
+                rng, evidence[d], means[:, part], float(variance[d]), theta[d], Y[begin:end, part]
             )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,6 +72,19 @@ class State:
         state.Z[:, :bias] = 1
         state.Z[:, bias:width] = features
         return state
+
+    def copy(self) -> State:
+        """Return the same state in arrays of its own."""
+        return replace(
+            self,
+            rng=self.rng.copy(),
+            Z=self.Z.copy(),
+            Y=self.Y.copy(),
+            B=self.B.copy(),
+            variance=self.variance.copy(),
+            theta=[theta.copy() for theta in self.theta],
+            step=[step.copy() for step in self.step],
+        )
 
     @property
     def counts(self) -> NDArray[np.int64]:

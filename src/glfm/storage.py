@@ -25,9 +25,28 @@ from glfm.schema import Schema
 from glfm.state import State
 from glfm.table import Frame, encode
 
-__all__ = ["Fitted", "read", "write"]
+__all__ = ["Fitted", "Stage", "read", "read_stage", "write"]
 
 _FORMAT, _VERSION = "glfm-model", 1
+
+
+@dataclass(frozen=True)
+class Stage:
+    """How far a fit that keeps a checkpoint has come.
+
+    Attributes
+    ----------
+    until
+        What it goes on until, as `fit` takes it.
+    round
+        How often it has gone on for longer.
+    finished
+        Whether nothing is left to do.
+    """
+
+    until: str | None = None
+    round: int = 0
+    finished: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +61,8 @@ class Fitted:
         Where the chains stand; none if the training rows are not there.
     seed
         Of whatever is sampled after the fit.
+    stage
+        Of a checkpoint, which alone may be without draws; None: a model that was saved.
     """
 
     parameters: Mapping[str, Any]
@@ -51,6 +72,7 @@ class Fitted:
     chains: list[Chain]
     draws: Draws
     seed: np.random.SeedSequence
+    stage: Stage | None = None
 
 
 class AbsentRows(Frame):
@@ -104,6 +126,8 @@ def write(fit: Fitted, path: str | PathLike[str], data: bool = True) -> None:
         "inactive": False,
         "chains": [],
     }
+    if fit.stage is not None:
+        head["checkpoint"] = asdict(fit.stage)
     _write_draws(writer, fit.problem, fit.draws)
     if data:
         head["table"] = pack(fit.frame, writer)
@@ -117,7 +141,8 @@ def write(fit: Fitted, path: str | PathLike[str], data: bool = True) -> None:
             writer.array(f"columns/{d}/counts", counts)
         writer.array("draws/log_likelihood", np.array([draw.log_likelihood for draw in fit.draws]))
     writer.json("model", head)
-    writer.write(Path(path))
+    # Most of a checkpoint does not compress, and nobody should wait for it.
+    writer.write(Path(path), compress=fit.stage is None)
 
 
 def _plain(value: Any) -> Any:
@@ -147,12 +172,13 @@ def _write_draws(writer: Writer, problem: Problem, draws: Draws) -> None:
     writer.array("draws/index", np.array([draw.index for draw in draws], dtype=np.int64))
     writer.array("draws/alpha", np.array([draw.alpha for draw in draws], dtype=np.float64))
     writer.array("draws/n_features", np.array([draw.n_features for draw in draws], dtype=np.int64))
-    writer.array("draws/weights", np.concatenate([draw.weights for draw in draws]))
-    writer.array("draws/variance", np.array([draw.variances for draw in draws]))
-    writer.array("draws/theta", np.array([_joined(draw.thetas) for draw in draws]))
+    T, D, n_theta = len(draws), len(problem.names), _n_theta(problem)
+    writer.array("draws/weights", np.empty((0, problem.n_pseudo)), *(draw.weights for draw in draws))
+    writer.array("draws/variance", np.array([draw.variances for draw in draws]).reshape(T, D))
+    writer.array("draws/theta", np.array([_joined(draw.thetas) for draw in draws]).reshape(T, n_theta))
     # A byte per row at least, so that the size of the file bounds the number of rows.
     parts = [draw.packed if draw.n_features else np.zeros((problem.n_rows, 1), np.uint8) for draw in draws]
-    writer.array("draws/Z", np.concatenate([part.ravel() for part in parts]))
+    writer.array("draws/Z", np.empty(0, np.uint8), *(part.ravel() for part in parts))
 
 
 def _write_chain(writer: Writer, i: int, chain: Chain) -> dict[str, Any]:
@@ -185,14 +211,7 @@ def _joined(parts: Collection[FloatArray]) -> FloatArray:
 def read(path: str | PathLike[str], known: Collection[str]) -> Fitted:
     """Read a fitted model; `known` are the names of parameters that an estimator of today has."""
     with Reader(Path(path)) as reader:
-        head = reader.json("model")
-        if not isinstance(head, dict) or head.get("format") != _FORMAT:
-            raise reader.error("it is a zip file of something else")
-        if whole(reader, head.get("version"), least=1) > _VERSION:
-            raise FileError(
-                f"The file {str(path)!r} has format {head['version']}, which a later glfm has written: "
-                "upgrade glfm to read it."
-            )
+        head = _head(reader, path)
         try:
             fit = _read(head, reader, known)
         except FileError:
@@ -203,6 +222,34 @@ def read(path: str | PathLike[str], known: Collection[str]) -> Fitted:
             raise reader.error("what it says of the fit makes no sense") from error
         reader.finish()
         return fit
+
+
+def read_stage(path: str | PathLike[str]) -> Stage | None:
+    """Return the stage of a checkpoint without reading the rest of it; None: a model that was saved."""
+    with Reader(Path(path)) as reader:
+        return _stage(_head(reader, path), reader)
+
+
+def _head(reader: Reader, path: str | PathLike[str]) -> dict[str, Any]:
+    head = reader.json("model")
+    if not isinstance(head, dict) or head.get("format") != _FORMAT:
+        raise reader.error("it is a zip file of something else")
+    if whole(reader, head.get("version"), least=1) > _VERSION:
+        raise FileError(
+            f"The file {str(path)!r} has format {head['version']}, which a later glfm has written: "
+            "upgrade glfm to read it."
+        )
+    return head
+
+
+def _stage(head: dict[str, Any], reader: Reader) -> Stage | None:
+    match head.get("checkpoint"):
+        case None:
+            return None
+        case {"until": None | "converged" as until, "round": int(number), "finished": bool(finished)}:
+            return Stage(until, whole(reader, number, most=1000), finished)
+        case _:
+            raise reader.error("what it says of its checkpoint makes no sense")
 
 
 def _read(head: dict[str, Any], reader: Reader, known: Collection[str]) -> Fitted:
@@ -224,15 +271,16 @@ def _read(head: dict[str, Any], reader: Reader, known: Collection[str]) -> Fitte
             raise reader.error("its table has other columns or rows than its fit")
         pinned = reader.array("inactive", np.bool_, (frame.n_rows,)) if head["inactive"] else None
         problem = Problem(schema.kinds, encode(frame, schema.kinds).x, priors, pinned)
-    draws = _read_draws(reader, problem, whole(reader, head["n_draws"], least=1), rowless)
+    stage = _stage(head, reader)
+    n_draws = whole(reader, head["n_draws"], least=0 if stage is not None and not rowless else 1)
+    draws = _read_draws(reader, problem, n_draws, rowless)
     chains = [_read_chain(reader, problem, i, one, draws) for i, one in enumerate(head["chains"])]
     if not rowless and sum(len(chain.draws) for chain in chains) != len(draws):
         raise reader.error("its draws belong to other chains")
     key = tuple(whole(reader, part) for part in head["seed"]["spawn_key"])
     seed = np.random.SeedSequence(whole(reader, head["seed"]["entropy"], most=2**4096), spawn_key=key)
-    return Fitted(
-        _parameters(head["parameters"], reader, known), schema, frame, problem, chains, Draws(draws), seed
-    )
+    parameters = _parameters(head["parameters"], reader, known)
+    return Fitted(parameters, schema, frame, problem, chains, Draws(draws), seed, stage)
 
 
 def _parameters(stored: dict[str, Any], reader: Reader, known: Collection[str]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The parallel sampler against the exact posterior of tiny tables, and against Geweke's second way to draw."""
+"""The parallel sampler against the exact posterior of tiny tables, and by Geweke's test."""
 
 from functools import partial
 from typing import Any

@@ -68,6 +68,7 @@ class Setup:
             self.weight_variance,
             self.max_width,
             start,
+            self.Z.shape[0],
             self.A,
             self.L,
             self.Q,

@@ -24,7 +24,7 @@ LAYERS = [
     ["draws"],
     ["chain", "cells", "progress", "plots"],
     ["engine", "align", "uncertainty", "diagnostics", "storage"],
-    ["rows", "effects"],
+    ["rows", "effects", "checkpoint"],
     ["predictive"],
     ["summary", "pooling", "calibration"],
     ["export", "pictures", "report"],

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import signal
 import sys
 import warnings
+from collections.abc import Iterator
+from types import FrameType
 from typing import Annotated, Any
 
 import typer
@@ -12,6 +16,8 @@ from glfm import __version__
 from glfm.errors import FitWarning, GLFMError
 
 __all__ = ["app", "main"]
+
+_INTERRUPTED = 130  # as shells say it
 
 app = typer.Typer(
     name="glfm",
@@ -23,8 +29,11 @@ app = typer.Typer(
 
 
 def main() -> None:
-    """Run the command line; an error of the package is one sentence on stderr and exit code 2."""
-    with warnings.catch_warnings():
+    """Run the command line; an error of the package is one sentence on stderr and exit code 2.
+
+    After Ctrl-C the exit code is 130, also where a command has written what it had by then.
+    """
+    with warnings.catch_warnings(), _watching() as interrupts:
         warnings.simplefilter("always", FitWarning)
         warnings.showwarning = _show_warning
         try:
@@ -32,6 +41,31 @@ def main() -> None:
         except GLFMError as error:
             print(f"glfm: {error}", file=sys.stderr)
             sys.exit(2)
+        except SystemExit as end:
+            if end.code == _INTERRUPTED:  # nothing came of the command
+                print("glfm: interrupted.", file=sys.stderr)
+            if interrupts:
+                sys.exit(_INTERRUPTED)
+            raise
+
+
+@contextlib.contextmanager
+def _watching() -> Iterator[list[int]]:
+    """Note every Ctrl-C, also one from which a fit has made the best."""
+    seen: list[int] = []
+
+    def note(number: int, frame: FrameType | None) -> None:
+        seen.append(number)
+        signal.default_int_handler(number, frame)
+
+    before = signal.getsignal(signal.SIGINT)
+    if before is signal.default_int_handler:  # otherwise somebody else has decided what it does
+        signal.signal(signal.SIGINT, note)
+    try:
+        yield seen
+    finally:
+        if before is signal.default_int_handler:
+            signal.signal(signal.SIGINT, before)
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:

@@ -79,17 +79,38 @@ def fit(
     rows: Annotated[
         bool, typer.Option("--data/--no-data", help="Whether the rows of the table go into the file too.")
     ] = True,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            "--checkpoint",
+            help="Keep the fit in this file while it runs; the same command goes on from there.",
+        ),
+    ] = None,
+    checkpoint_every: Annotated[
+        float, typer.Option("--checkpoint-every", help="Seconds between two times that it is written.")
+    ] = 60.0,
     *,
     options: Fitting,
 ) -> None:
-    """Fit a table and keep the model: glfm fit data.csv -o model.glfm."""
+    """Fit a table and keep the model: glfm fit data.csv -o model.glfm.
+
+    With --checkpoint, a fit that was killed or stopped goes on with the same command, to the same draws; once
+    the model of a whole fit is written, the checkpoint is removed.
+    """
+    from glfm.checkpoint import is_finished
+
     if output.is_dir() or not output.parent.is_dir():  # before the fit, not after
         raise FileError(
             f"The file {str(output)!r} cannot be written: its directory does not exist, or it is one."
         )
-    model = options.fit(data)
+    model = options.fit(data, checkpoint, checkpoint_every)
     model.save(output, data=rows)
     typer.echo(f"Wrote {output}. {model.diagnostics().verdict}")
+    if checkpoint is not None:
+        if is_finished(checkpoint):
+            checkpoint.unlink()
+        else:
+            typer.echo(f"glfm: the same command goes on from the checkpoint {checkpoint}.", err=True)
 
 
 @app.command()

@@ -109,12 +109,22 @@ class Fitting:
             progress=not self.quiet,
         )
 
-    def fit(self, data: Path) -> GLFM:
-        """Return a model of the table in a file."""
+    def fit(self, data: Path, checkpoint: Path | None = None, checkpoint_every: float = 60.0) -> GLFM:
+        """Return a model of the table in a file; go on from the checkpoint if there is one."""
         from glfm.files import read_table
 
         model = self.model()
-        return model.fit(read_table(data, na=self.na, schema=model.schema), time_budget=self.time_budget)
+        frame = read_table(data, na=self.na, schema=model.schema)
+        resume = checkpoint if checkpoint is not None and checkpoint.exists() else None
+        if resume is not None:
+            typer.echo(f"glfm: going on from the checkpoint {resume}.", err=True)
+        return model.fit(
+            frame,
+            checkpoint=checkpoint,
+            checkpoint_every=checkpoint_every,
+            resume=resume,
+            time_budget=self.time_budget,
+        )
 
 
 def fitting(command: Callable[..., None]) -> Callable[..., None]:

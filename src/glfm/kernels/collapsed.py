@@ -366,13 +366,14 @@ def sweep_rows(
     weight_variance: float,
     max_width: int,
     start: int,
+    stop: int,
     A: Floats,
     L: Floats,
     Q: Floats,
     M: Floats,
     G: Floats,
 ) -> tuple[int, int, int]:
-    """Update the features and the holes of all rows from `start` on.
+    """Update the features and the holes of the rows from `start` to before `stop`.
 
     Return the next row to visit, the width, and the width that is needed: if that is more than the arrays
     have, the row was left as it was and waits for larger ones.
@@ -388,7 +389,7 @@ def sweep_rows(
     listed = np.empty(S, np.int32)
     weight = np.empty(MOST_NEW + 1)
     rng_before = np.empty(4, np.uint64)
-    for n in range(start, n_rows):
+    for n in range(start, stop):
         if n % _REFRESH_EVERY == 0 and n > 0:
             refresh(A, L, width, weight_variance, Q, M, G)
         if pinned[n]:
@@ -516,4 +517,4 @@ def sweep_rows(
             )
         for t in range(holes.size):
             Y[n, holes[t]] = y[holes[t]] / inv_sd[holes[t]]
-    return n_rows, width, width
+    return stop, width, width

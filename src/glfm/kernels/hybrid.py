@@ -217,6 +217,7 @@ def flip_rows(
     weight_variance: float,
     max_width: int,
     start: int,
+    stop: int,
     order: Ints,
     log_odds: Floats,
     here: Ints,
@@ -224,7 +225,7 @@ def flip_rows(
     W: Floats,
     G: Floats,
 ) -> tuple[int, int, int]:
-    """Update the features and the holes of the rows of a shard from `start` on; the table has `n_rows`.
+    """Update the features and the holes of the rows `start` to `stop` of a shard; the table has `n_rows`.
 
     Return the next row to visit, the width, and the width that is needed: if that is more than the arrays
     have, the row was left as it was and waits for larger ones.
@@ -235,7 +236,7 @@ def flip_rows(
     listed = np.empty(S, np.int32)
     weight = np.empty(MOST_NEW + 1)
     rng_before, z_before = np.empty(4, np.uint64), np.empty(capacity, np.uint8)
-    for n in range(start, Z.shape[0]):
+    for n in range(start, stop):
         if pinned[n]:
             continue
         z = Z[n]
@@ -292,4 +293,4 @@ def flip_rows(
                 if z[k]:
                     mean += W[k, s]
             Y[n, s] = mean / inv_sd[s]
-    return Z.shape[0], width, width
+    return stop, width, width
