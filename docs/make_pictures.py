@@ -34,6 +34,7 @@ def counties() -> None:
     model = glfm.GLFM(schema, **SETTINGS).fit(frame)
     features = model.features()
     common = list(features.index[features["status"] == "clear"][:3])
+    keep("dependence", model.plot.dependence())
     keep("pseudo", model.plot.pseudo("pop_density"))
     keep("map", model.plot.map("state", top=3, features=common))
     votes = frame["population"].astype(float) * frame["turnout"] / 100.0

@@ -18,6 +18,7 @@ from glfm.storage import Fitted, Stage, read, read_stage, write
 __all__ = ["Checkpoint", "is_finished", "resumed"]
 
 _FREE = {
+    "engine",
     "n_jobs",
     "progress",
     "random_state",
@@ -100,7 +101,7 @@ def resumed(path: str | PathLike[str], fit: Fitted) -> Fitted:
         )
     chains = []
     for was in found.chains:
-        chain = Chain(fit.problem, was.schedule, was.state, was.index)
+        chain = Chain(fit.problem, was.schedule, was.state, was.index, was.n_shards)
         chain.draws = [replace(draw, problem=fit.problem) for draw in was.draws]
         chains.append(chain)
     return replace(fit, chains=chains, seed=found.seed, stage=found.stage)

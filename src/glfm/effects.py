@@ -23,7 +23,9 @@ __all__ = [
     "central",
     "feature_effects",
     "implications",
+    "influence",
     "noticeable",
+    "spaced",
     "telling",
 ]
 
@@ -55,8 +57,7 @@ def feature_effects(
         ordinals, of being at that level (by its observed share) for levels. `lower` and `upper` hold its
         central `mass` over draws.
     """
-    chosen = np.linspace(0, len(draws) - 1, min(_MOST_DRAWS, len(draws))).astype(np.intp)
-    chosen = np.unique(np.append(chosen, aligned.chosen))
+    chosen = np.unique(np.append(spaced(len(draws), _MOST_DRAWS), aligned.chosen))
     parts = []
     for d, (name, kind) in enumerate(problem.kinds.items()):
         measures = _measures(kind, problem.level_counts[d])
@@ -72,6 +73,26 @@ def feature_effects(
     whole = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
     order = pd.Categorical(whole["feature"], categories=aligned.names, ordered=True)
     return whole.iloc[np.argsort(order.codes, kind="stable")].reset_index(drop=True)[columns]
+
+
+def influence(draw: Draw, d: int) -> FloatArray:
+    """Return how far each feature of one draw moves column number `d`, in standard deviations.
+
+    It is the size of the effect as `feature_effects` measures it: of a number or an ordinal as a whole, of a
+    category the largest over levels.
+    """
+    if not draw.n_features:
+        return np.empty(0)
+    problem = draw.problem
+    measures = _measures(list(problem.kinds.values())[d], problem.level_counts[d])
+    rows, features = measures.rows(draw.packed.shape[0]), np.arange(draw.n_features)
+    size = np.abs(measures.of(*_switch(draw, d, rows, features))[2])
+    return np.asarray(size[:, 0] if size.shape[1] > measures.unit.size else size.max(axis=1))
+
+
+def spaced(n: int, most: int) -> NDArray[np.intp]:
+    """Return evenly spaced numbers below `n`, all of them unless they are more than `most`."""
+    return np.unique(np.linspace(0, n - 1, min(n, most)).astype(np.intp))
 
 
 def _table(
@@ -149,7 +170,7 @@ class _Measures:
         """Return the rows to look at."""
         n_levels = self.unit.size
         most = min(n_rows, max(_MOST_CELLS // max(n_levels, 1), 8), _MOST_ROWS)
-        return np.unique(np.linspace(0, n_rows - 1, most).astype(np.intp))
+        return spaced(n_rows, most)
 
     def of(
         self, switched: _Switched, variance: float, theta: FloatArray

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from glfm.kernels.hybrid import draw_log_odds
+from glfm.kernels.hybrid import draw_log_odds, flip_rows
 from glfm.kernels.random import fork, integer_below
 from glfm.ladders import LadderMove, Turn
 from glfm.problem import Problem
@@ -68,15 +68,24 @@ class HybridSampler:
         What the chain is conditioned on.
     n_shards
         Into how many shards the rows are cut.
+
+    Attributes
+    ----------
     pool
         Threads in which shards are at work; None: one after the other.
     """
 
-    def __init__(self, problem: Problem, n_shards: int = 1, pool: Executor | None = None) -> None:
+    pool: Executor | None = None
+
+    def __init__(self, problem: Problem, n_shards: int = 1) -> None:
         self.problem = problem
         self._bounds = shard_bounds(problem.n_rows, n_shards)
         self._parts = [problem.part(*bounds) for bounds in self._bounds]
-        self._pool = pool
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether this process has the compiled sweep, fresh or from the cache."""
+        return bool(getattr(flip_rows, "signatures", True))
 
     def sweep(self, state: State, adapt: bool = False, stop: Event | None = None) -> None:
         """Move `state` by one sweep; `adapt` tunes step sizes and is for warm-up only.
@@ -87,8 +96,10 @@ class HybridSampler:
             Shard(part, state.Z[begin:end], state.Y[begin:end], stop=stop)
             for part, (begin, end) in zip(self._parts, self._bounds, strict=True)
         ]
+        # A thread of a pool that is busy compiling would keep an interrupted process alive.
+        pool = self.pool if self.is_compiled else None
         n_free = self.problem.n_rows - int(self.problem.pinned_rows.sum())
-        Meeting(self.problem, LocalCrew(shards, self._pool), n_free).sweep(state, adapt)
+        Meeting(self.problem, LocalCrew(shards, pool), n_free).sweep(state, adapt)
         room = max(shard.Z.shape[1] for shard in shards)
         if room > state.Z.shape[1]:
             state.Z = np.zeros((self.problem.n_rows, room), dtype=np.uint8)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Executor
 from threading import Event
 
 import numpy as np
@@ -17,7 +18,7 @@ from glfm.shard import draw_cells, look
 from glfm.shared import draw_alpha, draw_weights
 from glfm.state import State
 
-__all__ = ["CollapsedSampler", "is_compiled"]
+__all__ = ["CollapsedSampler"]
 
 _ROWS_AT_ONCE = 2048  # between two looks at whether to stop
 
@@ -27,6 +28,8 @@ class CollapsedSampler:
 
     The sampler holds only the problem and work space; everything that matters is in the `State`.
     """
+
+    pool: Executor | None = None  # rows follow each other, so that there is no work for it
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
@@ -46,6 +49,11 @@ class CollapsedSampler:
         self.draw_weights(state)
         self.draw_cells(state, adapt, stop)
         state.sweep += 1
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether this process has the compiled sweep, fresh or from the cache."""
+        return bool(getattr(sweep_rows, "signatures", True))
 
     def draw_features(self, state: State, stop: Event | None = None) -> None:
         """Z given Y, weights integrated out, and with each row its holes."""
@@ -193,8 +201,3 @@ class CollapsedSampler:
             square, wide = (room, room), (room, S)
             self._sums = enlarged(A, square), enlarged(L, wide)
             self._solved = enlarged(Q, square), enlarged(M, wide), enlarged(G, square)
-
-
-def is_compiled() -> bool:
-    """Whether this process has the compiled sweep, fresh or from the cache."""
-    return bool(getattr(sweep_rows, "signatures", True))

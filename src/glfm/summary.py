@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from glfm.align import Alignment
 from glfm.cells import LevelCells, NumberCells, cells_of
 from glfm.column import FloatArray
+from glfm.dependence import Dependence
 from glfm.draws import Draws
 from glfm.effects import central, feature_effects, implications, noticeable
 from glfm.errors import SchemaError
@@ -56,6 +57,11 @@ class Summary:
     def aligned(self) -> Alignment:
         """The representative draw, and its features' counterparts in the other draws."""
         return Alignment.of(self._draws)
+
+    @cached_property
+    def dependence(self) -> Dependence:
+        """How columns depend on each other."""
+        return Dependence(self._problem, self._draws)
 
     # ---- features
 

@@ -17,6 +17,7 @@ import glfm
 from glfm.errors import DataError, SchemaError
 from glfm.pictures import Artists, tile_map
 from glfm.pictures.artists import elide, label, labels
+from glfm.pictures.matrices import _side_by_side
 from glfm.pictures.panels import scale_of
 from glfm.pictures.states import STATES, read_states
 
@@ -81,6 +82,7 @@ def yticks(ax: Axes) -> list[str]:
 EVERY = {
     "patterns": lambda plot: plot.patterns(),
     "effects": lambda plot: plot.effects(),
+    "dependence": lambda plot: plot.dependence(),
     "shares": lambda plot: plot.shares(),
     "shares by": lambda plot: plot.shares(by="ward") if "ward" in plot._problem.names else plot.shares(),
     "features": lambda plot: plot.features(),
@@ -98,7 +100,7 @@ class TestEvery:
         assert len(artists) > 0
         assert len(artists.data) > 0
 
-    @pytest.mark.parametrize("name", ["effects", "shares", "features", "missing"])
+    @pytest.mark.parametrize("name", ["effects", "dependence", "shares", "features", "missing"])
     def test_draws_where_it_is_told(self, model, ax, name):
         artists = getattr(model.plot, name)(ax=ax)
         assert artists.axes == [ax]
@@ -259,6 +261,45 @@ class TestEffects:
             model.plot.effects(features=["F0"])
         with pytest.raises(SchemaError, match="no modelled column 'nope'"):
             model.plot.effects(columns=["nope"])
+
+
+class TestDependence:
+    @pytest.mark.parametrize("kind", ["mi", "probability"])
+    def test_numbers_are_those_of_the_table(self, model, kind):
+        artists, table = model.plot.dependence(kind), model.dependence(kind)
+        render(artists)
+        order = list(artists.data.index)
+        assert order == list(artists.data.columns) == yticks(artists.axes[0])
+        pd.testing.assert_frame_equal(artists.data, table.loc[order, order])
+        image = artists[0].get_array()
+        assert image.mask.diagonal().all()
+        assert not image.mask[~np.eye(len(order), dtype=bool)].any()
+        np.testing.assert_array_equal(image.data, artists.data)
+
+    def test_columns_that_go_together_are_neighbours(self):
+        value = np.full((6, 6), 0.01)
+        for pair in ([0, 3], [1, 4], [2, 5]):
+            value[np.ix_(pair, pair)] = 0.8
+        for kind in ("mi", "probability"):
+            order = _side_by_side(value, kind)
+            assert sorted(order) == list(range(6))
+            assert {frozenset(order[i : i + 2].tolist()) for i in (0, 2, 4)} == {
+                frozenset({0, 3}),
+                frozenset({1, 4}),
+                frozenset({2, 5}),
+            }
+
+    @pytest.mark.parametrize("columns", ["dose", ["dose", "ward"], ["dose", "ward", "pain"]])
+    def test_some_columns(self, model, columns):
+        artists = model.plot.dependence(columns=columns)
+        render(artists)
+        assert set(artists.data) == ({columns} if isinstance(columns, str) else set(columns))
+
+    def test_refusals(self, model):
+        with pytest.raises(SchemaError, match='kind is "mi" or "probability", not 3'):
+            model.plot.dependence(3)
+        with pytest.raises(SchemaError, match="no modelled column 'height'"):
+            model.plot.dependence(columns="height")
 
 
 class TestShares:
@@ -500,7 +541,7 @@ class TestAnyTable:
         width, height = artists.figure.get_size_inches()
         assert width < 20
         assert height < 40
-        for name in ("effects", "missing", "features", "shares"):
+        for name in ("effects", "dependence", "missing", "features", "shares"):
             render(getattr(fitted.plot, name)())
 
     def test_fifty_one_levels(self):

@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from glfm.column import FloatArray
+from glfm.dependence import Measure
 from glfm.diagnostics import CONVERGED, LABEL_FREE, Diagnostics, diagnose
 from glfm.draws import Draws
 from glfm.errors import SchemaError
@@ -111,6 +112,33 @@ class Plot:
         effects = effects[effects["feature"].isin(self._features(features))]
         effects = effects[effects["column"].isin(list(kinds))]
         return matrices.draw_effects(matrices.largest_effects(effects, kinds), kinds, ax)
+
+    def dependence(
+        self,
+        kind: Measure = "mi",
+        columns: str | Iterable[str] | None = None,
+        ax: Axes | None = None,
+    ) -> Artists:
+        """Draw how far columns depend on each other, those that go together side by side.
+
+        Parameters
+        ----------
+        kind
+            "mi" or "probability", as in `GLFM.dependence`.
+        columns
+            Names; None: all modelled columns.
+        ax
+            Where to draw.
+
+        Returns
+        -------
+        Artists
+            `data` is `GLFM.dependence` of these columns, in the order drawn: by average linkage. The diagonal
+            is grey and has no colour.
+        """
+        names = self._columns(columns)
+        table = self._summary.dependence.frame(kind)
+        return matrices.draw_dependence(table.loc[names, names], kind, ax)
 
     def shares(
         self,
