@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from glfm.calibration import Calibration, certify
 from glfm.chain import Chain
+from glfm.changes import Changes
 from glfm.checkpoint import Checkpoint, resumed
 from glfm.draws import Draws
 from glfm.engine import LocalEngine, check_workers
@@ -33,7 +34,7 @@ __all__ = ["GLFM", "load"]
 _MOST_ROUNDS = 5  # until="converged": the first run, and four times twice as many sweeps again
 
 
-class GLFM(BaseEstimator, Relations):  # type: ignore[misc]
+class GLFM(BaseEstimator, Relations, Changes):  # type: ignore[misc]
     """A general latent feature model of a table with columns of different kinds.
 
     Parameters

@@ -28,7 +28,7 @@ LAYERS = [
     ["predictive", "dependence", "similarity"],
     ["summary", "pooling", "calibration"],
     ["explanation", "export", "pictures", "report"],
-    ["answers"],
+    ["answers", "changes"],
     ["relations"],
     ["model"],
     ["baselines", "datasets", "files", "imputer", "testing", "toolbox"],
@@ -37,7 +37,18 @@ LAYERS = [
     ["__init__", "__main__"],
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
-PACKAGES = {"baselines", "cli", "kernels", "kinds", "packing", "pictures", "report", "testing", "toolbox"}
+PACKAGES = {
+    "baselines",
+    "changes",
+    "cli",
+    "kernels",
+    "kinds",
+    "packing",
+    "pictures",
+    "report",
+    "testing",
+    "toolbox",
+}
 
 
 def imports(path: Path) -> set[str]:
