@@ -21,7 +21,7 @@ from glfm.kernels.jit import Bits, Codes, Floats, Ints, Rng, kernel
 from glfm.kernels.matrices import add_row, insert_feature, refresh, remove_feature, replace_row
 from glfm.kernels.random import normal, uniform
 
-__all__ = ["MOST_NEW", "choose_columns", "draw_own_features", "gram", "sweep_rows"]
+__all__ = ["MOST_NEW", "choose_columns", "draw_own_features", "gram_of", "sweep_rows"]
 
 _REFRESH_EVERY = 512  # rows between two recomputations of Q, M and G
 _NEGLIGIBLE = 40.0  # log weight below the largest at which a number of new features no longer matters
@@ -89,7 +89,7 @@ def choose_columns(holes: Codes, S: int, columns: Codes) -> tuple[bool, int]:
 
 
 @kernel
-def gram(G: Floats, M: Floats, direct: bool, columns: Codes, i: int, k: int) -> float:
+def gram_of(G: Floats, M: Floats, direct: bool, columns: Codes, i: int, k: int) -> float:
     """Return the entry i, k of M M' restricted to the columns that the row has observed."""
     total = 0.0
     for t in range(columns.size):
@@ -169,7 +169,7 @@ def _flip_shared(
     """
     c_now, g, gram = work[0], work[1], work[2]
     for k in range(width):
-        gram[k] = G[k, k] if columns.size == 0 and not direct else gram(G, M, direct, columns, k, k)
+        gram[k] = G[k, k] if columns.size == 0 and not direct else gram_of(G, M, direct, columns, k, k)
         c_now[k] = d * (c[k] - d * squares_with * q[k])
         g[k] = d * q[k]
         gram[k] += d * q[k] * (d * squares_with * q[k] - 2.0 * c[k])
@@ -198,7 +198,7 @@ def _flip_shared(
                     c_now[i] -= sign * G[k, i]
             else:
                 for i in range(width):
-                    c_now[i] -= sign * gram(G, M, direct, columns, k, i)
+                    c_now[i] -= sign * gram_of(G, M, direct, columns, k, i)
             z[k] = 1 - z[k]
             v, squares = v_new, squares_new
             changed = True

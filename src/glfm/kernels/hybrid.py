@@ -19,7 +19,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from glfm.kernels.collapsed import MOST_NEW, choose_columns, draw_own_features, gram
+from glfm.kernels.collapsed import MOST_NEW, choose_columns, draw_own_features, gram_of
 from glfm.kernels.jit import Bits, Codes, Floats, Ints, Rng, kernel
 from glfm.kernels.random import gamma, integer_below, normal, uniform
 
@@ -137,7 +137,7 @@ def _flip(
         if here[k] - z[k] + elsewhere[k] < 1:
             continue
         sign = 1.0 - 2.0 * z[k]
-        length = G[k, k] if whole else gram(G, W, direct, columns, k, k)
+        length = G[k, k] if whole else gram_of(G, W, direct, columns, k, k)
         gain = sign * (log_odds[k] + c[k]) - 0.5 * length
         if uniform(rng) * (1.0 + math.exp(-gain)) < 1.0:
             here[k] += 1 - 2 * np.int64(z[k])
@@ -147,7 +147,7 @@ def _flip(
                     c[j] -= sign * G[k, j]
             else:
                 for j in range(width):
-                    c[j] -= sign * gram(G, W, direct, columns, k, j)
+                    c[j] -= sign * gram_of(G, W, direct, columns, k, j)
 
 
 @kernel
