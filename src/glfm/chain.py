@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import Executor
+from functools import cached_property
 from threading import Event
 
 import numpy as np
 
 from glfm.draws import Draw
+from glfm.hybrid import HybridSampler
 from glfm.priors import Schedule
 from glfm.problem import Problem
-from glfm.sampler import CollapsedSampler, Stopped
+from glfm.sampler import CollapsedSampler
+from glfm.shard import Stopped
 from glfm.state import State
 
 __all__ = ["Chain"]
@@ -31,34 +35,50 @@ class Chain:
         Seed of the chain's own random stream; or a state to go on from.
     index
         Number of the chain.
+    n_shards
+        Into how many shards the parallel sampler cuts the rows; 0: the collapsed sampler, which does not.
     """
 
     def __init__(
-        self, problem: Problem, schedule: Schedule, start: np.random.SeedSequence | State, index: int = 0
+        self,
+        problem: Problem,
+        schedule: Schedule,
+        start: np.random.SeedSequence | State,
+        index: int = 0,
+        n_shards: int = 0,
     ) -> None:
         self.problem = problem
         self.schedule = schedule
         self.index = index
         self.state = start if isinstance(start, State) else State.start(problem, start)
         self.draws: list[Draw] = []
-        self._sampler = CollapsedSampler(problem)
+        self.n_shards = n_shards
         self.holds_warmup = False
 
     def __iter__(self) -> Iterator[State]:
         """Run to the end of the schedule, giving the state after every sweep."""
         return self.sweeps()
 
-    def sweeps(self, stop: Event | None = None) -> Iterator[State]:
-        """Run like iteration does; once `stop` is set, give up the sweep under way and end."""
+    @cached_property
+    def sampler(self) -> CollapsedSampler | HybridSampler:
+        """What makes the sweeps."""
+        return HybridSampler(self.problem, self.n_shards) if self.n_shards else CollapsedSampler(self.problem)
+
+    def sweeps(self, stop: Event | None = None, pool: Executor | None = None) -> Iterator[State]:
+        """Run like iteration does; once `stop` is set, give up the sweep under way and end.
+
+        Shards are at work in the threads of `pool`, if there is one; the draws do not depend on it.
+        """
         stop = stop or Event()
         if stop.is_set():
             return
+        self.sampler.pool = pool
         if self.holds_warmup:
             self.draws, self.holds_warmup = [], False
         while not self.ended:
             state = self.state.copy()
             try:
-                self._sampler.sweep(state, state.sweep < self.schedule.n_warmup, stop)
+                self.sampler.sweep(state, state.sweep < self.schedule.n_warmup, stop)
             except Stopped:
                 return
             if stop.is_set():  # whoever set it may look at the chain by now
@@ -71,13 +91,13 @@ class Chain:
     def snapshot(self) -> Chain:
         """Return the chain as it is between two sweeps, while it may run on in another thread."""
         state = self.state  # never written to again
-        still = Chain(self.problem, self.schedule, state, self.index)
+        still = Chain(self.problem, self.schedule, state, self.index, self.n_shards)
         still.draws = self.draws[: self.schedule.n_kept(state.sweep)]
         return still
 
     def leave(self) -> None:
         """Leave a sweep that does not stop to its thread, with the work space that it uses."""
-        self._sampler = CollapsedSampler(self.problem)
+        self.__dict__.pop("sampler", None)
 
     @property
     def ended(self) -> bool:

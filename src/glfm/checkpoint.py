@@ -19,6 +19,7 @@ from glfm.storage import Fitted, Stage, read, read_stage, write
 __all__ = ["Checkpoint", "is_finished", "resumed"]
 
 _FREE = {
+    "engine",
     "n_jobs",
     "progress",
     "random_state",
@@ -105,7 +106,7 @@ def resumed(path: str | PathLike[str], fit: Fitted) -> Fitted:
         raise FileError(f"The checkpoint {str(path)!r} has other chains than its settings say: start anew.")
     chains = []
     for was in found.chains:
-        chain = Chain(fit.problem, was.schedule, was.state, was.index)
+        chain = Chain(fit.problem, was.schedule, was.state, was.index, was.n_shards)
         chain.draws = [replace(draw, problem=fit.problem) for draw in was.draws]
         chains.append(chain)
     return replace(fit, chains=chains, seed=found.seed, stage=found.stage)

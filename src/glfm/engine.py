@@ -7,20 +7,19 @@ import threading
 import time
 import warnings
 from collections.abc import Sequence
-from concurrent.futures import FIRST_EXCEPTION, Future, wait
+from concurrent.futures import FIRST_EXCEPTION, Executor, Future, ThreadPoolExecutor, wait
 from queue import Empty, SimpleQueue
 from typing import Protocol
 
 from glfm.chain import Chain
 from glfm.errors import FileError, FitWarning, SchemaError
 from glfm.progress import Progress
-from glfm.sampler import is_compiled
 
-__all__ = ["Keeper", "LocalEngine", "check_workers"]
+__all__ = ["Keeper", "LocalEngine", "check_workers", "n_shards_of"]
 
 _PATIENCE = 2.0  # seconds after which the user is told what takes so long
+_ROWS_PER_SHARD, _MOST_SHARDS = 50_000, 64
 _GRACE = 0.5  # seconds that chains have to stop; one that is being compiled or in a long step is left behind
-
 _SOON = 0.25  # seconds that a last checkpoint may take after Ctrl-C
 
 
@@ -40,7 +39,24 @@ class Keeper(Protocol):
 
 
 class LocalEngine:
-    """Run the chains of a fit in threads; the compiled sweeps release the GIL."""
+    """Run the chains of a fit, and the shards of the parallel sampler, in threads of this process.
+
+    Parameters
+    ----------
+    n_shards
+        Into how many shards the parallel sampler cuts the rows; None: one per 50,000 rows, at most 64. Draws
+        depend on it, but not on the number of threads.
+    """
+
+    def __init__(self, n_shards: int | None = 1) -> None:
+        self.n_shards = n_shards
+
+    def __repr__(self) -> str:
+        return f"LocalEngine(n_shards={self.n_shards})"
+
+    def shards(self, n_rows: int) -> int:
+        """Return into how many shards a table of so many rows is cut."""
+        return n_shards_of(n_rows, self.n_shards)
 
     def run(
         self,
@@ -62,7 +78,8 @@ class LocalEngine:
         with Progress(
             [chain.state.sweep for chain in chains], chains[0].schedule.n_sweeps, progress
         ) as shown:
-            futures = _start(chains, workers, stop, shown, seconds)
+            pool = _pool(chains, n_jobs)
+            futures = _start(chains, workers, stop, shown, seconds, pool)
             try:
                 _watch(chains, futures, shown, keeper)
             except (KeyboardInterrupt, FileError) as error:
@@ -70,6 +87,8 @@ class LocalEngine:
             finally:
                 stop.set()
                 wait(futures, _GRACE)
+                if pool is not None:
+                    pool.shutdown(wait=False)
         for chain, future in zip(chains, futures, strict=True):
             if future.done():
                 future.result()  # raises what the chain has raised
@@ -91,7 +110,12 @@ class LocalEngine:
 
 
 def _start(
-    chains: Sequence[Chain], workers: int, stop: threading.Event, shown: Progress, seconds: float | None
+    chains: Sequence[Chain],
+    workers: int,
+    stop: threading.Event,
+    shown: Progress,
+    seconds: float | None,
+    pool: Executor | None,
 ) -> list[Future[None]]:
     """Let threads run the chains, each the next one that waits."""
     futures: list[Future[None]] = [Future() for _ in chains]
@@ -106,7 +130,7 @@ def _start(
             except Empty:
                 return
             try:
-                _run(chain, stop, shown, seconds)
+                _run(chain, stop, shown, seconds, pool)
             except BaseException as error:
                 future.set_exception(error)
             else:
@@ -131,7 +155,7 @@ def _watch(
             return
         if not told and time.monotonic() - begin > _PATIENCE:
             told = True
-            if not is_compiled():
+            if not all(chain.sampler.is_compiled for chain in chains):
                 shown.say("Compiling the sampler, which happens once per installation ...")
         if keeper is not None and time.monotonic() - last >= keeper.every:
             keeper.save(chains)
@@ -143,11 +167,13 @@ def _stop(futures: Sequence[Future[None]], stop: threading.Event) -> None:
     wait(futures, _GRACE)
 
 
-def _run(chain: Chain, stop: threading.Event, shown: Progress, seconds: float | None) -> None:
+def _run(
+    chain: Chain, stop: threading.Event, shown: Progress, seconds: float | None, pool: Executor | None
+) -> None:
     """Run a chain to its end, until its time is out, or until it is stopped."""
     begin = time.monotonic()
     last = 0.0
-    for state in chain.sweeps(stop):
+    for state in chain.sweeps(stop, pool):
         now = time.monotonic()
         if now - last > 0.1 or chain.ended:
             shown.update(chain.index, state.sweep, state.width - int(chain.problem.priors.bias))
@@ -188,6 +214,23 @@ def _keep_something(chains: Sequence[Chain]) -> None:
     for chain in chains:
         if not chain.draws and chain.state.sweep:
             chain.keep_warmup()
+
+
+def n_shards_of(n_rows: int, n_shards: int | None) -> int:
+    """Return a number of shards that suits a table: the one that was asked for, or a function of its rows."""
+    if n_shards is None:
+        return max(1, min(n_rows // _ROWS_PER_SHARD, _MOST_SHARDS))
+    if not isinstance(n_shards, int) or n_shards < 1:
+        raise SchemaError(f"n_shards is a positive number or None, not {n_shards!r}.")
+    return min(n_shards, max(n_rows, 1))
+
+
+def _pool(chains: Sequence[Chain], n_jobs: int | None) -> Executor | None:
+    """Return threads for the shards of all chains, if there is more than one shard in a chain."""
+    if max(chain.n_shards for chain in chains) < 2:
+        return None
+    threads = n_jobs if n_jobs is not None and n_jobs > 0 else os.cpu_count() or 1
+    return ThreadPoolExecutor(threads, thread_name_prefix="glfm-shard") if threads > 1 else None
 
 
 def check_workers(n_jobs: int | None) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
+from glfm.engine import LocalEngine
 from glfm.model import GLFM
 from glfm.predictive import How, Unseen
 from glfm.schema import Schema
@@ -26,7 +27,7 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
 
     Parameters
     ----------
-    schema, alpha, weight_variance, bias, max_features
+    schema, alpha, weight_variance, bias, max_features, sampler, engine
         As in `GLFM`.
     n_chains, n_warmup, n_draws, thin, n_jobs, random_state, progress
         As in `GLFM`; progress is not shown unless asked for.
@@ -60,6 +61,7 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
         weight_variance: float = 1.0,
         bias: bool = True,
         max_features: int | None = None,
+        sampler: Literal["auto", "collapsed", "hybrid"] = "auto",
         n_chains: int = 4,
         n_warmup: int = 400,
         n_draws: int = 100,
@@ -67,6 +69,7 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
         n_jobs: int | None = None,
         random_state: int | None = None,
         progress: bool = False,
+        engine: LocalEngine | None = None,
     ) -> None:
         self.schema = schema
         self.how = how
@@ -75,6 +78,7 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
         self.weight_variance = weight_variance
         self.bias = bias
         self.max_features = max_features
+        self.sampler = sampler
         self.n_chains = n_chains
         self.n_warmup = n_warmup
         self.n_draws = n_draws
@@ -82,6 +86,7 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.progress = progress
+        self.engine = engine
 
     def fit(self, X: Any, y: object = None) -> Self:
         """Draw from the posterior given a table; `y` is ignored."""

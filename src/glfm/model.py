@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -51,6 +51,9 @@ class GLFM(BaseEstimator, Relations, WhatIf, Changes):  # type: ignore[misc]
         Whether every row has one more feature that is always on.
     max_features
         A bound on the number of features; None: as memory allows.
+    sampler
+        "collapsed" integrates the weights out, row by row; "hybrid" draws them, so that shards of rows can be
+        swept at the same time; "auto": "hybrid" if the engine has more than one shard.
     n_chains
         Number of chains, each from its own random start.
     n_warmup, n_draws, thin
@@ -61,6 +64,8 @@ class GLFM(BaseEstimator, Relations, WhatIf, Changes):  # type: ignore[misc]
         A seed. The same seed gives the same draws.
     progress
         Whether to show progress on stderr.
+    engine
+        Where chains and shards run; None: `LocalEngine(n_shards=1)`, in threads of this process.
 
     Attributes
     ----------
@@ -86,6 +91,7 @@ class GLFM(BaseEstimator, Relations, WhatIf, Changes):  # type: ignore[misc]
         weight_variance: float = 1.0,
         bias: bool = True,
         max_features: int | None = None,
+        sampler: Literal["auto", "collapsed", "hybrid"] = "auto",
         n_chains: int = 4,
         n_warmup: int = 400,
         n_draws: int = 100,
@@ -93,12 +99,14 @@ class GLFM(BaseEstimator, Relations, WhatIf, Changes):  # type: ignore[misc]
         n_jobs: int | None = None,
         random_state: int | None = None,
         progress: bool = True,
+        engine: LocalEngine | None = None,
     ) -> None:
         self.schema = schema
         self.alpha = alpha
         self.weight_variance = weight_variance
         self.bias = bias
         self.max_features = max_features
+        self.sampler = sampler
         self.n_chains = n_chains
         self.n_warmup = n_warmup
         self.n_draws = n_draws
@@ -106,6 +114,7 @@ class GLFM(BaseEstimator, Relations, WhatIf, Changes):  # type: ignore[misc]
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.progress = progress
+        self.engine = engine
 
     def fit(
         self,
@@ -161,10 +170,13 @@ class GLFM(BaseEstimator, Relations, WhatIf, Changes):  # type: ignore[misc]
         problem = Problem(schema.kinds, table.x, priors, read_pinned(inactive, frame.n_rows))
         seed = seed_sequence(self.random_state)
         *chain_seeds, sample_seed = seed.spawn(self.n_chains + 1)
-        known = self.get_params(deep=False), schema, frame, problem
+        known = self._parameters, schema, frame, problem
         fit = Fitted(*known, [], Draws([]), sample_seed, Stage(until))
         if resume is None:
-            fit.chains.extend(Chain(problem, schedule, chain_seeds[i], i) for i in range(self.n_chains))
+            n_shards = self._n_shards(frame.n_rows)
+            fit.chains.extend(
+                Chain(problem, schedule, chain_seeds[i], i, n_shards) for i in range(self.n_chains)
+            )
         else:
             fit = resumed(resume, fit)
         keeper = None if checkpoint is None else Checkpoint(checkpoint, checkpoint_every, fit, resume)
@@ -219,7 +231,7 @@ class GLFM(BaseEstimator, Relations, WhatIf, Changes):  # type: ignore[misc]
             left = None if time_budget is None else max(time_budget - (time.monotonic() - begin), 1e-3)
             finished = False
             try:
-                finished = LocalEngine().run(self._chains, self.n_jobs, self.progress, left, keeper)
+                finished = self._engine.run(self._chains, self.n_jobs, self.progress, left, keeper)
             finally:
                 # A whole round of old draws is worth more than a piece of a new one.
                 if more > first and not finished:
@@ -292,8 +304,25 @@ class GLFM(BaseEstimator, Relations, WhatIf, Changes):  # type: ignore[misc]
         """
         check_is_fitted(self, "draws_")
         known = self.schema_, self._frame, self._problem, self._chains, self.draws_, self._sample_seed
-        write(Fitted(self.get_params(deep=False), *known), path, data)
+        write(Fitted(self._parameters, *known), path, data)
         return Path(path)
+
+    @property
+    def _engine(self) -> LocalEngine:
+        return LocalEngine() if self.engine is None else self.engine
+
+    @property
+    def _parameters(self) -> dict[str, Any]:
+        """The settings as a file has them: where a fit runs is not of the fit."""
+        return {**self.get_params(deep=False), "engine": None}
+
+    def _n_shards(self, n_rows: int) -> int:
+        """Return into how many shards the rows are cut, 0 for the sampler that does not."""
+        if self.sampler not in ("auto", "collapsed", "hybrid"):
+            raise SchemaError(f'sampler is "auto", "collapsed" or "hybrid", not {self.sampler!r}.')
+        n_shards = self._engine.shards(n_rows)
+        is_hybrid = self.sampler == "hybrid" or (self.sampler == "auto" and n_shards > 1)
+        return n_shards if is_hybrid else 0
 
     def _settings(self) -> tuple[Priors, Schedule]:
         if not isinstance(self.n_chains, int) or self.n_chains < 1:

@@ -1,5 +1,7 @@
 """What a chain is conditioned on: encoded cells, kinds, holes, pinned rows, hyper-parameters."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -148,6 +150,14 @@ class Problem:
             n_levels = kind.n_levels if isinstance(kind, LevelledKind) else 0
             counts.append(np.bincount(seen if n_levels else seen[:0], minlength=n_levels).astype(np.int64))
         return tuple(counts)
+
+    def part(self, start: int, stop: int) -> Problem:
+        """Return the problem of some of the rows, with views of what is known of them."""
+        pinned = None if self.pinned is None else self.pinned[start:stop]
+        part = Problem(self.kinds, self.x[start:stop], self.priors, pinned)
+        evidence = tuple(tuple(one[start:stop] for one in column) for column in self.evidence)
+        part.__dict__["evidence"] = evidence
+        return part
 
     def per_pseudo_column(self, values: Sequence[float] | FloatArray) -> FloatArray:
         """Repeat a value per column for each of its free pseudo-columns."""

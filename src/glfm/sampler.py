@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Executor
 from threading import Event
 
 import numpy as np
 from numpy.typing import NDArray
 
 from glfm.column import FloatArray
-from glfm.errors import SamplerError
 from glfm.kernels.collapsed import sweep_rows
 from glfm.kernels.matrices import refresh, sum_rows
 from glfm.kernels.moves import N_PROPOSALS, add_or_drop_features, recode_features
-from glfm.kernels.random import gamma
-from glfm.kernels.weights import draw_noise_and_weights, row_means, sums_of_squares
+from glfm.kernels.weights import row_means, sums_of_squares
 from glfm.problem import Problem
+from glfm.shard import draw_cells, look
+from glfm.shared import draw_alpha, draw_weights
 from glfm.state import State
 
-__all__ = ["CollapsedSampler", "Stopped", "is_compiled"]
+__all__ = ["CollapsedSampler"]
 
 _ROWS_AT_ONCE = 2048  # between two looks at whether to stop
-
-
-class Stopped(Exception):  # noqa: N818 - no error
-    """A sweep was given up because it was asked to."""
 
 
 class CollapsedSampler:
@@ -32,10 +29,11 @@ class CollapsedSampler:
     The sampler holds only the problem and work space; everything that matters is in the `State`.
     """
 
+    pool: Executor | None = None  # rows follow each other, so that there is no work for it
+
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         self._squares = np.empty(problem.n_pseudo)
-        self._means = np.empty((min(problem.n_rows, problem.blocks[0][1]), problem.n_pseudo))
         self._sums: tuple[FloatArray, FloatArray] = (np.empty((0, 0)), np.empty((0, 0)))
         self._solved: tuple[FloatArray, FloatArray, FloatArray] = (np.empty((0, 0)),) * 3
 
@@ -44,14 +42,19 @@ class CollapsedSampler:
 
         Once `stop` is set, the sweep is given up wherever it is and raises `Stopped`; the state is then lost.
         """
-        _look(stop)
+        look(stop)
         self.draw_features(state, stop)
         self.move_features(state)
-        _look(stop)
+        look(stop)
         self.draw_alpha(state)
         self.draw_weights(state)
         self.draw_cells(state, adapt, stop)
         state.sweep += 1
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether this process has the compiled sweep, fresh or from the cache."""
+        return bool(getattr(sweep_rows, "signatures", True))
 
     def draw_features(self, state: State, stop: Event | None = None) -> None:
         """Z given Y, weights integrated out, and with each row its holes."""
@@ -64,7 +67,7 @@ class CollapsedSampler:
         counts = self._counts(state)
         row = 0
         while row < problem.n_rows:
-            _look(stop)
+            look(stop)
             row, state.width, needed = sweep_rows(
                 state.rng,
                 state.Z,
@@ -142,57 +145,19 @@ class CollapsedSampler:
 
     def draw_alpha(self, state: State) -> None:
         """Alpha given the number of features."""
-        priors = self.problem.priors
-        if priors.alpha is None:
-            shape, rate = priors.alpha_prior
-            n_features = state.width - int(priors.bias)
-            state.alpha = gamma(state.rng, shape + n_features) / (rate + self.problem.harmonic)
+        draw_alpha(self.problem, state)
 
     def draw_weights(self, state: State) -> None:
         """Noise variances with the weights integrated out, then the weights."""
-        problem = self.problem
-        sampled, shape, rate = problem.noise
-        variance = problem.per_pseudo_column(state.variance)
         sums_of_squares(state.Y, self._squares)
-        state.B = np.empty((state.width, problem.n_pseudo))
-        draw_noise_and_weights(
-            state.rng,
-            *self._sums,
-            state.width,
-            problem.n_rows,
-            self._squares,
-            problem.priors.weight_variance,
-            sampled,
-            shape,
-            rate,
-            variance,
-            state.B,
-        )
-        state.variance[problem.owner] = variance
-        if not np.isfinite(state.B).all():
-            raise SamplerError(
-                f"The weights of sweep {state.sweep + 1} are not finite: a column's scale is out of hand."
-            )
+        draw_weights(self.problem, state, *self._sums, self._squares)
 
     def draw_cells(self, state: State, adapt: bool = False, stop: Event | None = None) -> None:
         """Thresholds and scales with the pseudo-observations integrated out, then the pseudo-observations."""
         problem = self.problem
         self._move_scales(state, adapt, stop)
-        kinds = list(problem.kinds.values())
-        for (begin, end), evidence in zip(problem.blocks, problem.block_evidence, strict=True):
-            _look(stop)
-            means = self._means[: end - begin]
-            row_means(state.Z, state.width, state.B, begin, end, means)
-            for d, kind in enumerate(kinds):
-                part = problem.slices[d]
-                kind.draw_pseudo(
-                    state.rng,
-                    evidence[d],
-                    means[:, part],
-                    float(state.variance[d]),
-                    state.theta[d],
-                    state.Y[begin:end, part],
-                )
+        known = state.Z, state.width, state.B, state.variance, state.theta, state.Y
+        draw_cells(state.rng, problem, *known, stop)
 
     def _move_scales(self, state: State, adapt: bool, stop: Event | None) -> None:
         """Move thresholds and the scale of weights with the pseudo-observations integrated out."""
@@ -209,7 +174,7 @@ class CollapsedSampler:
         row_means(state.Z, state.width, weights, 0, problem.n_rows, means)
         by_column = np.ascontiguousarray(means.T)  # each is read from end to end
         for i, d in enumerate(moving):
-            _look(stop)
+            look(stop)
             kinds[d].draw_theta(
                 state.rng,
                 problem.evidence[d],
@@ -237,13 +202,3 @@ class CollapsedSampler:
             square, wide = (room, room), (room, S)
             self._sums = enlarged(A, square), enlarged(L, wide)
             self._solved = enlarged(Q, square), enlarged(M, wide), enlarged(G, square)
-
-
-def _look(stop: Event | None) -> None:
-    if stop is not None and stop.is_set():
-        raise Stopped
-
-
-def is_compiled() -> bool:
-    """Whether this process has the compiled sweep, fresh or from the cache."""
-    return bool(getattr(sweep_rows, "signatures", True))

@@ -198,6 +198,7 @@ def _write_chain(writer: Writer, i: int, chain: Chain) -> dict[str, Any]:
         "width": state.width,
         "room": state.Z.shape[1],
         "holds_warmup": chain.holds_warmup,
+        "n_shards": chain.n_shards,
     }
 
 
@@ -390,7 +391,8 @@ def _read_chain(reader: Reader, problem: Problem, i: int, head: dict[str, Any], 
     if not state.rng.any():
         raise reader.error("its random stream is dead")
     schedule = Schedule(**{name: whole(reader, value) for name, value in head["schedule"].items()})
-    chain = Chain(problem, schedule, state, whole(reader, head["index"]))
+    n_shards = whole(reader, head.get("n_shards", 0), most=problem.n_rows)
+    chain = Chain(problem, schedule, state, whole(reader, head["index"]), n_shards)
     chain.draws = [draw for draw in draws if draw.chain == chain.index]
     chain.holds_warmup = head["holds_warmup"] is True
     return chain

@@ -237,7 +237,8 @@ class Changes(ABC):
             for i, chain in enumerate(chains)
         ]
         moved = [
-            Chain(problem, schedule, state, chain.index) for state, chain in zip(after, chains, strict=True)
+            Chain(problem, schedule, state, chain.index, chain.n_shards)
+            for state, chain in zip(after, chains, strict=True)
         ]
         before = self.schema_, self._frame, old, chains, self._sample_seed
         self._adopt(self.schema_, frame, problem, moved, self._sample_seed)

@@ -21,12 +21,12 @@ from glfm.kernels.jit import Bits, Codes, Floats, Ints, Rng, kernel
 from glfm.kernels.matrices import add_row, insert_feature, refresh, remove_feature, replace_row
 from glfm.kernels.random import normal, uniform
 
-__all__ = ["draw_own_features", "sweep_rows"]
+__all__ = ["MOST_NEW", "choose_columns", "draw_own_features", "gram_of", "sweep_rows"]
 
 _REFRESH_EVERY = 512  # rows between two recomputations of Q, M and G
 _NEGLIGIBLE = 40.0  # log weight below the largest at which a number of new features no longer matters
 _NEVER = -38.0  # log odds so low that no uniform random number is small enough for them
-_MOST_NEW = 1024  # as many new features as one row is ever offered at once
+MOST_NEW = 1024  # as many new features as one row is ever offered at once
 
 
 @kernel
@@ -68,7 +68,7 @@ def draw_own_features(
 
 
 @kernel
-def _choose_columns(holes: Codes, S: int, columns: Codes) -> tuple[bool, int]:
+def choose_columns(holes: Codes, S: int, columns: Codes) -> tuple[bool, int]:
     """List the observed columns of a row, or its holes if they are fewer; return which, and how many.
 
     Sums over the observed columns are taken directly or as the sum over all less that over the holes.
@@ -89,7 +89,7 @@ def _choose_columns(holes: Codes, S: int, columns: Codes) -> tuple[bool, int]:
 
 
 @kernel
-def _gram(G: Floats, M: Floats, direct: bool, columns: Codes, i: int, k: int) -> float:
+def gram_of(G: Floats, M: Floats, direct: bool, columns: Codes, i: int, k: int) -> float:
     """Return the entry i, k of M M' restricted to the columns that the row has observed."""
     total = 0.0
     for t in range(columns.size):
@@ -169,7 +169,7 @@ def _flip_shared(
     """
     c_now, g, gram = work[0], work[1], work[2]
     for k in range(width):
-        gram[k] = G[k, k] if columns.size == 0 and not direct else _gram(G, M, direct, columns, k, k)
+        gram[k] = G[k, k] if columns.size == 0 and not direct else gram_of(G, M, direct, columns, k, k)
         c_now[k] = d * (c[k] - d * squares_with * q[k])
         g[k] = d * q[k]
         gram[k] += d * q[k] * (d * squares_with * q[k] - 2.0 * c[k])
@@ -198,7 +198,7 @@ def _flip_shared(
                     c_now[i] -= sign * G[k, i]
             else:
                 for i in range(width):
-                    c_now[i] -= sign * _gram(G, M, direct, columns, k, i)
+                    c_now[i] -= sign * gram_of(G, M, direct, columns, k, i)
             z[k] = 1 - z[k]
             v, squares = v_new, squares_new
             changed = True
@@ -387,7 +387,7 @@ def sweep_rows(
     q, c = np.empty(capacity), np.empty(capacity)
     work = np.empty((3, capacity))
     listed = np.empty(S, np.int32)
-    weight = np.empty(_MOST_NEW + 1)
+    weight = np.empty(MOST_NEW + 1)
     rng_before = np.empty(4, np.uint64)
     for n in range(start, stop):
         if n % _REFRESH_EVERY == 0 and n > 0:
@@ -402,7 +402,7 @@ def sweep_rows(
         for s in range(S):
             y[s] = Y[n, s] * inv_sd[s]
         d = 1.0 / (1.0 - _residual(z, width, y, Q, M, r, q))
-        direct, n_columns = _choose_columns(holes, S, listed)
+        direct, n_columns = choose_columns(holes, S, listed)
         columns = listed[:n_columns]
         squares = _project(width, M, r, direct, columns, c)
         n_observed = S - holes.size
@@ -426,7 +426,7 @@ def sweep_rows(
             G,
             work,
         )
-        most = min(max(max_width - (width - own), 0), _MOST_NEW)
+        most = min(max(max_width - (width - own), 0), MOST_NEW)
         v_shared = max(v - own * weight_variance, 1.0)
         own_new = draw_own_features(
             rng, most, log_rate, n_observed, v_shared, squares_without, weight_variance, weight

@@ -9,12 +9,12 @@ from glfm.kernels.jit import Bits, Floats, Ints, Rng, kernel
 from glfm.kernels.matrices import insert_feature, refresh, remove_feature
 from glfm.kernels.random import integer_below, uniform
 
-__all__ = ["N_PROPOSALS", "add_or_drop_features", "recode_features"]
+__all__ = ["ADDS", "N_PROPOSALS", "add_or_drop_features", "recode_features"]
 
 N_PROPOSALS = (
     8  # whole features proposed to come or go per sweep; fixed, as a number that knew K would not be exact
 )
-_ADDS = (
+ADDS = (
     0.125  # share of the proposals that add one: nearly none is taken, but they pay for those that drop one
 )
 
@@ -221,13 +221,13 @@ def add_or_drop_features(
     for _ in range(N_PROPOSALS):
         n_features = width - bias
         changed = False
-        if uniform(rng) >= _ADDS:
+        if uniform(rng) >= ADDS:
             if n_features == 0:
                 continue
             k = bias + integer_below(rng, n_features)
             log_ratio = 0.5 * S * math.log(weight_variance / Q[k, k]) - 0.5 * G[k, k] / Q[k, k]
             log_ratio -= _log_prior_to_chance(n_rows, n_free, counts[k]) + math.log(alpha / n_features)
-            if math.log(uniform(rng)) < log_ratio + math.log(_ADDS / (1.0 - _ADDS)):
+            if math.log(uniform(rng)) < log_ratio + math.log(ADDS / (1.0 - ADDS)):
                 width = remove_feature(Z, counts, A, L, Q, M, G, width, k)
                 changed = True
         elif n_free > 0 and width < min(max_width, Z.shape[1]):
@@ -235,7 +235,7 @@ def add_or_drop_features(
             _scatter(rng, pinned, n_free, m, z)
             log_ratio = _gain(Z, width, Y, inv_sd, weight_variance, Q, M, z, m, a, sums)
             log_ratio += _log_prior_to_chance(n_rows, n_free, m) + math.log(alpha / (n_features + 1.0))
-            if math.log(uniform(rng)) < log_ratio + math.log((1.0 - _ADDS) / _ADDS):
+            if math.log(uniform(rng)) < log_ratio + math.log((1.0 - ADDS) / ADDS):
                 place = insert_feature(rng, Z, counts, A, L, Q, M, G, width, bias, weight_variance)
                 a[width] = a[place]  # the feature that stood there now stands last
                 width += 1

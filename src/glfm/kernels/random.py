@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from glfm.kernels.jit import Floats, Rng, kernel
 
-__all__ = ["exponential", "fill_normals", "gamma", "integer_below", "normal", "stream", "uniform"]
+__all__ = ["exponential", "fill_normals", "fork", "gamma", "integer_below", "normal", "stream", "uniform"]
 
 _U11, _U12, _U17, _U19 = np.uint64(11), np.uint64(12), np.uint64(17), np.uint64(19)
 _U23, _U41, _U45, _U255 = np.uint64(23), np.uint64(41), np.uint64(45), np.uint64(255)
@@ -55,6 +55,15 @@ def _next(rng: Rng) -> np.uint64:
 def uniform(rng: Rng) -> float:
     """Draw from the open interval (0, 1)."""
     return (float(np.int64(_next(rng) >> _U12)) + 0.5) * 2.220446049250313e-16
+
+
+@kernel
+def fork(rng: Rng) -> Rng:
+    """Return a new stream that starts from the next numbers of this one."""
+    out = np.empty(4, np.uint64)
+    for i in range(4):
+        out[i] = _next(rng)
+    return out
 
 
 @kernel

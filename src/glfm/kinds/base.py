@@ -20,7 +20,7 @@ from glfm.column import Column, FloatArray
 from glfm.errors import SchemaError
 from glfm.kernels.jit import Rng
 
-__all__ = ["KINDS", "Evidence", "Kind", "Noise", "Rng", "find_kind"]
+__all__ = ["KINDS", "Evidence", "Kind", "Ladder", "Noise", "Rng", "find_kind"]
 
 Evidence = tuple[NDArray[Any], ...]
 KINDS: dict[str, type[Kind]] = {}
@@ -37,6 +37,19 @@ class Noise(Protocol):
 
     def random(self, size: Any) -> FloatArray:
         """Return uniforms between 0 and 1."""
+
+
+@dataclass(frozen=True, eq=False)
+class Ladder:
+    """Levels that follow each other: r is observed if sign * y + noise lies between edges r and r + 1.
+
+    `sd` is that of the noise, `variance` the prior variance of edges that are not fixed.
+    """
+
+    edges: FloatArray
+    sign: float
+    sd: float
+    variance: float = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,6 +174,13 @@ class Kind(ABC):
 
         `weights` (features x n_free), `theta` and `step` change in place; `mean` (rows x n_free) may.
         """
+
+    def ladder(self, theta: FloatArray) -> Ladder | None:
+        """Return how levels follow each other on a line; None: the kind has nothing to move.
+
+        The parallel sampler moves thresholds and the scale of weights by it.
+        """
+        return None
 
     @abstractmethod
     def draw_pseudo(

@@ -13,7 +13,7 @@ from glfm.kernels.gaussian import cdf, fill_truncated, log_cdf, quick_cdf, quick
 from glfm.kernels.jit import Codes, kernel
 from glfm.kernels.metropolis import LARGE, SMALL, TRUSTED, adapt_step
 from glfm.kernels.random import fill_normals, normal, uniform
-from glfm.kinds.base import Evidence, Noise, Rng
+from glfm.kinds.base import Evidence, Ladder, Noise, Rng
 from glfm.kinds.levelled import LevelledKind
 
 __all__ = ["Categorical"]
@@ -73,6 +73,13 @@ class Categorical(LevelledKind):
         variance = self.noise_variance or 1.0
         spread = variance * weight_variance
         _stretch(rng, evidence[0], mean[:, 0], math.sqrt(2.0 * variance), spread, weights[:, 0], step, adapt)
+
+    def ladder(self, theta: FloatArray) -> Ladder | None:
+        if not self.n_steps:
+            return None
+        # The first of two levels is observed if its pseudo-observation exceeds the other, which has mean 0.
+        sd = math.sqrt(2.0 * (self.noise_variance or 1.0))
+        return Ladder(np.array([-np.inf, 0.0, np.inf]), -1.0, sd)
 
     def draw_pseudo(
         self,

@@ -14,7 +14,7 @@ from glfm.kernels.gaussian import fill_truncated, interval_log_mass, interval_lo
 from glfm.kernels.jit import Codes, kernel
 from glfm.kernels.metropolis import LARGE, SMALL, TRUSTED, adapt_step
 from glfm.kernels.random import normal, uniform
-from glfm.kinds.base import Evidence, Noise, Rng
+from glfm.kinds.base import Evidence, Ladder, Noise, Rng
 from glfm.kinds.levelled import LevelledKind
 
 __all__ = ["Ordinal"]
@@ -84,6 +84,12 @@ class Ordinal(LevelledKind):
         codes, m, b = evidence[0], mean[:, 0], weights[:, 0]
         spread = variance * weight_variance
         _move_all(rng, codes, m, sd, self.threshold_variance, spread, b, theta, step, adapt)
+
+    def ladder(self, theta: FloatArray) -> Ladder | None:
+        if not self.n_steps:
+            return None
+        edges, sd = np.concatenate(([-np.inf], theta, [np.inf])), math.sqrt(self.noise_variance or 1.0)
+        return Ladder(edges, 1.0, sd, self.threshold_variance)
 
     def draw_pseudo(
         self,

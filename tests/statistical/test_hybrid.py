@@ -1,0 +1,79 @@
+"""The parallel sampler against the exact posterior of tiny tables, and by Geweke's test."""
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+import glfm.hybrid
+from glfm.hybrid import HybridSampler
+from glfm.kinds import KINDS
+from glfm.priors import Priors
+from glfm.problem import Problem
+from glfm.shard import Flips
+from glfm.testing import enumerate_posterior, geweke_scores, visit
+
+from .checks import check
+from .tables import TABLES, plain_kind, simulated
+
+pytestmark = pytest.mark.statistical
+
+FEW, MANY = 8_000, 60_000
+ACCURACY = 1e-4
+EVERYTHING = "mixed, bias, holes, a pinned row, alpha sampled"
+
+
+def scores(problem: Problem, n_shards: int, n_sweeps: int, seed: int) -> Any:
+    posterior = enumerate_posterior(problem, accuracy=ACCURACY)
+    sampler = partial(HybridSampler, n_shards=n_shards)
+    return posterior.scores(visit(problem, posterior, n_sweeps, seed=seed, make_sampler=sampler))
+
+
+@pytest.mark.parametrize("n_shards", [1, 2, 3])
+@pytest.mark.parametrize("table", ["real, noise fixed", EVERYTHING])
+def test_chain_has_the_enumerated_posterior(table: str, n_shards: int) -> None:
+    check(scores(TABLES[table], n_shards, FEW, seed=1))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n_shards", [1, 2, 3])
+@pytest.mark.parametrize("table", TABLES)
+def test_long_chain_has_the_enumerated_posterior(table: str, n_shards: int) -> None:
+    check(scores(TABLES[table], n_shards, MANY, seed=2))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n_shards", [1, 2, 3])
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_long_chain_of_every_kind_has_the_enumerated_posterior(kind: str, n_shards: int) -> None:
+    check(scores(simulated(kind), n_shards, MANY, seed=3))
+
+
+def test_rows_that_flip_every_feature_are_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A shard that takes any holder for one that stays lets features die twice as often as they are born."""
+
+    class Bold(Flips):
+        def __post_init__(self) -> None:
+            object.__setattr__(self, "elsewhere", np.ones_like(self.elsewhere))
+
+    monkeypatch.setattr(glfm.hybrid, "Flips", Bold)
+    with pytest.raises(AssertionError, match="quantities are off"):
+        check(scores(TABLES["real, noise fixed"], 2, FEW, seed=1))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n_shards", [1, 2, 3])
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_geweke(kind: str, n_shards: int) -> None:
+    missing = np.zeros((4, 2), dtype=np.bool_)
+    missing[1, 0] = True
+    kinds = {"a": plain_kind(kind), "b": plain_kind(kind)}
+    sampler = partial(HybridSampler, n_shards=n_shards)
+    check(geweke_scores(kinds, 4, Priors(), missing=missing, seed=5, make_sampler=sampler))
+
+
+def test_geweke_of_all_kinds_in_two_shards() -> None:
+    kinds = {name: plain_kind(name) for name in sorted(KINDS)}
+    sampler = partial(HybridSampler, n_shards=2)
+    check(geweke_scores(kinds, 4, Priors(), n_prior=4_000, n_sweeps=6_000, seed=6, make_sampler=sampler))
