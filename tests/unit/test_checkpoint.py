@@ -463,7 +463,8 @@ class TestInterrupt:
         assert len(model.draws_) >= 2
 
     def test_without_a_sweep_there_is_no_fit(self, interrupt, frame, whole, tmp_path, monkeypatch):
-        from glfm.sampler import CollapsedSampler, Stopped
+        from glfm.sampler import CollapsedSampler
+        from glfm.shard import Stopped
 
         def waits(self, state, adapt, stop):
             stop.wait()
