@@ -420,16 +420,19 @@ class TestInterrupt:
 
     @pytest.fixture
     def interrupt(self, monkeypatch):
-        """Send Ctrl-C when the n-th checkpoint has been written."""
+        """Send Ctrl-C when n checkpoints have been written, the last of chains that have made a sweep."""
         from glfm.checkpoint import Checkpoint
 
-        def after(n: int, took: float = 0.0) -> None:
+        def after(n: int, took: float = 0.0, swept: bool = True) -> None:
             real, count = Checkpoint.save, itertools.count(1)
+            sent = threading.Event()
 
             def save(self, chains):
+                ready = not swept or all(chain.state.sweep for chain in chains)
                 real(self, chains)
                 self.took = took
-                if next(count) == n:
+                if next(count) >= n and ready and not sent.is_set():
+                    sent.set()
                     os.kill(os.getpid(), signal.SIGINT)
 
             monkeypatch.setattr(Checkpoint, "save", save)
@@ -471,7 +474,7 @@ class TestInterrupt:
             raise Stopped
 
         monkeypatch.setattr(CollapsedSampler, "sweep", waits)
-        interrupt(2)
+        interrupt(2, swept=False)
         model = glfm.GLFM(**SETTINGS)
         with pytest.raises(KeyboardInterrupt):
             model.fit(frame, checkpoint=tmp_path / "run.ckpt", checkpoint_every=1e-3)
@@ -501,7 +504,7 @@ class TestInterrupt:
                 frame, checkpoint=tmp_path / "run.ckpt", checkpoint_every=0.01
             )
         before = bits(model)
-        left = [chain._sampler for chain in model._chains]
+        left = [chain.sampler for chain in model._chains]
         let_go.set()
         for thread in deaf_threads:
             thread.join()
