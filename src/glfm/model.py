@@ -233,10 +233,10 @@ class GLFM(BaseEstimator, Relations, WhatIf, Changes):  # type: ignore[misc]
             try:
                 finished = self._engine.run(self._chains, self.n_jobs, self.progress, left, keeper)
             finally:
-                # A whole round of old draws is worth more than a piece of a new one.
+                # A whole round of old draws is worth more than a piece of a new one, until that goes on.
                 if more > first and not finished:
                     for chain, draws in zip(self._chains, kept, strict=True):
-                        chain.draws = draws
+                        chain.draws, chain.holds_warmup = draws, True
                 self._collect()
             if not finished:
                 return

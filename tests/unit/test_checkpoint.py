@@ -166,6 +166,25 @@ class TestResume:
         )
 
 
+def test_stopped_in_a_later_round(frame, monkeypatch):
+    """The draws are those of the round before; they go when the new round goes on."""
+    settings = {**SETTINGS, "n_warmup": 0, "thin": 1, "n_jobs": 2}
+    seen = threading.local()
+
+    def monotonic():  # each chain has a clock of its own, which strikes with every sweep
+        seen.time = getattr(seen, "time", 0) + 1
+        return seen.time
+
+    monkeypatch.setattr("glfm.engine.time", types.SimpleNamespace(monotonic=monotonic))
+    model = fit(frame, settings, until="converged", time_budget=5.5)  # 4 sweeps, then 6 of 8
+    monkeypatch.undo()
+    assert [chain.state.sweep for chain in model._chains] == [10, 10]
+    assert bits(model) == bits(fit(frame, settings))
+    model.continue_fit(3)
+    assert [chain.state.sweep for chain in model._chains] == [18, 18]
+    assert [len(draws) for draws in model.draws_.by_chain()] == [4, 4]
+
+
 def changed(frame: pd.DataFrame, row: int, column: str, value: object) -> pd.DataFrame:
     frame = frame.copy()
     frame.loc[row, column] = value
