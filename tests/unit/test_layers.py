@@ -21,7 +21,7 @@ LAYERS = [
     ["state"],
     ["sampler"],
     ["draws"],
-    ["chain", "cells", "progress", "plots"],
+    ["chain", "cells", "placing", "progress", "plots"],
     ["engine", "align", "uncertainty", "diagnostics", "storage"],
     ["rows", "effects"],
     ["predictive"],
