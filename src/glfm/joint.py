@@ -20,7 +20,7 @@ from glfm.rows import PASSES, Rows
 
 __all__ = ["log_slopes", "log_weights"]
 
-BETWEEN = 2  # Gibbs passes after each value
+_BETWEEN = 1  # Gibbs passes after each value
 _PURPOSE = 11  # keeps these random numbers apart from those that place rows
 
 
@@ -32,7 +32,7 @@ def log_weights(
     seed: np.random.SeedSequence,
     n_jobs: int | None = None,
     copies: int = 1,
-    n_between: int = BETWEEN,
+    n_between: int = _BETWEEN,
 ) -> FloatArray:
     """Return what each value adds to the joint log density of its row, rows x columns; NaN for other cells.
 
@@ -65,10 +65,11 @@ def log_weights(
     tasks = [(t, copy) for t in range(len(draws)) for copy in range(copies)]
     n_jobs = n_jobs if n_jobs and n_jobs > 0 else os.cpu_count() or 1
     total = np.full(rows.x.shape, -np.inf)
+    total[~is_value | np.isnan(rows.x)] = np.nan
     with ThreadPoolExecutor(n_jobs) as pool:
         for start in range(0, len(tasks), 2 * n_jobs):  # in order, and never all at once in memory
             for part in pool.map(weigh, tasks[start : start + 2 * n_jobs]):
-                total = np.logaddexp(total, part)
+                np.logaddexp(total, part, out=total, where=~np.isnan(total))
     total -= np.log(len(tasks))
     return _steps(total)
 
@@ -130,11 +131,13 @@ def _weigh(
 
 
 def _steps(total: FloatArray) -> FloatArray:
-    """Return by how much each value raises the sum so far; NaN where there is no value."""
+    """Return by how much each value changes the sum so far; NaN where there is no value."""
     out = np.full(total.shape, np.nan)
     before = np.zeros(len(total))
     for d in range(total.shape[1]):
-        is_value = ~np.isnan(total[:, d])
-        out[is_value, d] = total[is_value, d] - before[is_value]
-        before = np.where(is_value, total[:, d], before)
+        rows = np.flatnonzero(~np.isnan(total[:, d]))
+        change = total[rows, d].copy()
+        possible = ~np.isneginf(change)  # after what cannot be, nothing changes any more
+        change[possible] -= before[rows[possible]]
+        out[rows, d], before[rows] = change, total[rows, d]
     return out

@@ -1,4 +1,4 @@
-"""GLFM, the estimator: it holds parameters, fits, and goes on; what a fit says is in `answers`."""
+"""GLFM, the estimator: it holds parameters, fits, and goes on; `answers` and `questions` are what it says."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from glfm.answers import Answers
 from glfm.calibration import Calibration, certify
 from glfm.chain import Chain
 from glfm.draws import Draws
@@ -22,6 +21,7 @@ from glfm.engine import LocalEngine, check_workers
 from glfm.errors import DataError, FitWarning, SchemaError
 from glfm.priors import Priors, Schedule
 from glfm.problem import NO_ROWS, Problem
+from glfm.questions import Questions
 from glfm.schema import Schema
 from glfm.settings import at_least_one, check_budget, read_alpha, read_pinned, seed_sequence
 from glfm.storage import Fitted, read, write
@@ -35,7 +35,7 @@ __all__ = ["GLFM", "load"]
 _MOST_ROUNDS = 5  # until="converged": the first run, and four times twice as many sweeps again
 
 
-class GLFM(BaseEstimator, Answers):  # type: ignore[misc]
+class GLFM(BaseEstimator, Questions):  # type: ignore[misc]
     """A general latent feature model of a table with columns of different kinds.
 
     Parameters

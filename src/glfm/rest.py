@@ -20,7 +20,7 @@ from glfm.rows import Rows
 
 __all__ = ["REST_PASSES", "RestCells"]
 
-REST_PASSES = 4  # without the cell, for a row to forget it
+REST_PASSES = 2  # without the cell, for a row to forget it
 _PURPOSE = 7  # keeps these random numbers apart from those that place rows
 
 

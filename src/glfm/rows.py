@@ -114,8 +114,8 @@ class NewRows(Rows):
     one of 64 random rows of the fit and makes 16 passes; under each of the others it goes on from where it
     was, with the features that are found again (at least half of their rows in common), and makes one.
 
-    What is drawn for a row is a function of the seed, the draws and the content of the row and, if rows are
-    to be `distinct`, of its place.
+    What is drawn for a row is a function of the seed, the draws and the content of the row and, to tell
+    copies of a row apart, of its number in `places`.
     """
 
     def __init__(
@@ -127,7 +127,7 @@ class NewRows(Rows):
         n_jobs: int | None = None,
         n_passes: int = PASSES,
         n_steps: int = STEPS,
-        distinct: bool = False,
+        places: NDArray[np.intp] | None = None,
     ) -> None:
         self.x = x
         self._problem = problem
@@ -136,7 +136,7 @@ class NewRows(Rows):
         self._n_jobs = n_jobs
         self._n_passes = n_passes
         self._n_steps = n_steps
-        self._distinct = distinct
+        self._places = places
         self._ends = Ends(x, problem)
 
     def features(self, t: int) -> NDArray[np.bool_]:
@@ -173,9 +173,9 @@ class NewRows(Rows):
 
     @cached_property
     def _keys(self) -> Keys:
-        if not self._distinct:
+        if self._places is None:
             return self._ends.keys
-        numbered = np.column_stack([self.x, np.arange(self.n_rows)])
+        numbered = np.column_stack([self.x, self._places])
         return Ends(numbered, self._problem).keys
 
     @cached_property

@@ -58,7 +58,7 @@ def hostile_table(n: int = 80) -> pd.DataFrame:
 
 def content_of(model: glfm.GLFM, title: str | None = None) -> Content:
     known = model._frame, model.schema_, model._problem, model.draws_, model._summary, model.diagnostics()
-    return collect(Fit(*known, settings=model.get_params()), title)
+    return collect(Fit(*known, model._sample_seed, settings=model.get_params()), title)
 
 
 class Page(HTMLParser):
