@@ -100,8 +100,9 @@ class Questions(Answers):
         Answer or frame
             For a dictionary an `Answer`, which prints itself: `value` (as `impute` has it, up to
             the error of an average over draws), `interval(0.9)`, `mean`, `median`, `mode`, `proba`, and how
-            uncertain it is, split into `noise` and `disagreement`. For a table a frame with its rows: `value`, `lower` and `upper` (numbers and
-            ordinals), `probability` and `P(level)` (levels), `noise`, `disagreement`, `reliability`.
+            uncertain it is, split into `noise` and `disagreement`. For a table a frame with its rows:
+            `value`, `lower` and `upper` (numbers and ordinals), `probability` and `P(level)` (levels),
+            `noise`, `disagreement`, `reliability`.
         """
         check_is_fitted(self, "draws_")
         check_column(self.schema_, target)

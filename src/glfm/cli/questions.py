@@ -120,8 +120,11 @@ def _read_given(given: list[str] | None, schema: Schema) -> dict[str, Any]:
             raise DataError(f"--given {text!r} has no value: write it as column=value.")
         kind = check_column(schema, name)
         if isinstance(kind, LevelledKind):
-            # What is no level stays text, and is refused like one that a table holds.
-            known[name] = {str(level): level for level in kind.levels or ()}.get(value, value)
+            levels = {str(level): level for level in kind.levels or ()}
+            if value not in levels:
+                few = ", ".join(map(repr, list(levels)[:8])) + (", ..." if len(levels) > 8 else "")
+                raise DataError(f"Column {name!r} has no level {value!r}: give one of {few}.")
+            known[name] = levels[value]
             continue
         try:
             known[name] = float(value)

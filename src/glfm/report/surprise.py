@@ -16,7 +16,7 @@ from glfm.surprise import OddCell, Oddness, thinned
 __all__ = ["Surprise", "SurprisingCell", "surprising_cells"]
 
 _MOST_SHOWN = 20
-_MOST_CELLS = 40_000  # rows x columns that are looked at
+_MOST_WORK = 600_000  # cells x columns that are looked at
 _USUAL = 0.1  # what happens to one cell in ten is no surprise
 
 
@@ -50,7 +50,7 @@ def surprising_cells(fit: Fit) -> Surprise:
     Of a large table, evenly spaced rows are looked at.
     """
     n_rows, n_columns = fit.problem.x.shape
-    most = max(_MOST_CELLS // n_columns, 1)
+    most = max(_MOST_WORK // n_columns**2, 1)
     rows = np.unique(np.linspace(0, n_rows - 1, min(n_rows, most)).astype(np.intp))
     draws = thinned(fit.draws)
     oddness = Oddness(TrainingRows(fit.problem, draws), fit.problem, draws, fit.seed)
