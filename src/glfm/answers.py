@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from glfm.diagnostics import Diagnostics, diagnose
-from glfm.draws import Draws
+from glfm.draws import Draw, Draws
 from glfm.errors import DataError, SchemaError
 from glfm.predictive import How, Predictive, Unseen
 from glfm.problem import Problem
@@ -241,7 +241,7 @@ class Answers(ABC):
 
         check_is_fitted(self, "draws_")
         known = self._frame, self.schema_, self._problem, self.draws_, self._summary, self.diagnostics()
-        return write(Fit(*known, settings=self.get_params(deep=False)), path, title)
+        return write(Fit(*known, self._sample_seed, settings=self.get_params(deep=False)), path, title)
 
     def to_arviz(self, *, thin: int = 1) -> Any:
         """Return the draws as ArviZ has them: an InferenceData (ArviZ 0.x) or a DataTree (1.x).
@@ -259,13 +259,14 @@ class Answers(ABC):
         aligned = self._summary.aligned
         return to_arviz(self._frame, self._problem, self.draws_, aligned, self._sample_seed, thin)
 
-    def _rows(self, X: Any, unseen: Unseen) -> tuple[Frame, Rows]:
-        """Return the rows of the fit, or those of a table never seen."""
+    def _rows(self, X: Any, unseen: Unseen, draws: Sequence[Draw] | None = None) -> tuple[Frame, Rows]:
+        """Return the rows of the fit, or those of a table never seen, under all draws or some."""
         check_is_fitted(self, "draws_")
         if unseen not in ("error", "missing"):
             raise SchemaError(f'unseen is "error" or "missing", not {unseen!r}.')
+        draws = self.draws_ if draws is None else draws
         if X is None:
-            return self._frame, TrainingRows(self._problem, self.draws_)
+            return self._frame, TrainingRows(self._problem, draws)
         frame = Frame.read(X)
         unknown = [name for name in frame.names if name not in self.schema_]
         if unknown:
@@ -274,4 +275,4 @@ class Answers(ABC):
                 f"{', '.join(map(repr, list(self.schema_)[:10]))}{', ...' if len(self.schema_) > 10 else ''}."
             )
         x = encode(frame, self.schema_.kinds, unseen).x
-        return frame, NewRows(x, self._problem, self.draws_, self._sample_seed, self.n_jobs)
+        return frame, NewRows(x, self._problem, draws, self._sample_seed, self.n_jobs)

@@ -70,6 +70,11 @@ class Draw:
         """Which row has which feature, without the bias."""
         return np.unpackbits(self.packed, axis=1, count=self.n_features).astype(np.bool_)
 
+    @cached_property
+    def counts(self) -> NDArray[np.int64]:
+        """How many rows have each feature, without the bias."""
+        return np.asarray(self.Z.sum(axis=0, dtype=np.int64))
+
     @property
     def B(self) -> dict[str, FloatArray]:  # noqa: N802 - the paper's name
         """Weights by column, the bias first if there is one."""

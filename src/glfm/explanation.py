@@ -169,9 +169,10 @@ class _Placed:
         each[1 + np.arange(given.size), given] = np.nan
         self._problem, self._draws = problem, draws
         self._shape = (math.ceil(PLACINGS / len(draws)), len(each))
-        twins = np.repeat(np.arange(self._shape[0], dtype=np.uint64), len(each))
+        # One placing has the random numbers of `predictive`; of several each has its own.
+        places = np.repeat(np.arange(self._shape[0]), len(each)) if self._shape[0] > 1 else None
         every = np.tile(each, (self._shape[0], 1))
-        self.rows = NewRows(every, problem, draws, seed, n_jobs, twins=twins)
+        self.rows = NewRows(every, problem, draws, seed, n_jobs, places=places)
         #: The places of the row itself.
         self.itself = np.arange(0, len(every), len(each))
 

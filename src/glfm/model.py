@@ -1,4 +1,4 @@
-"""GLFM, the estimator: it holds parameters, fits, and goes on; what a fit says is in `answers`."""
+"""GLFM, the estimator: it holds parameters, fits, and goes on; `answers` and `questions` are what it says."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from glfm.engine import LocalEngine, check_workers
 from glfm.errors import DataError, FileError, FitWarning, SchemaError
 from glfm.priors import Priors, Schedule
 from glfm.problem import NO_ROWS, Problem
+from glfm.questions import Questions
 from glfm.relations import Relations
 from glfm.schema import Schema
 from glfm.settings import at_least_one, check_budget, read_alpha, read_pinned, seed_sequence
@@ -35,7 +36,7 @@ __all__ = ["GLFM", "load"]
 _MOST_ROUNDS = 5  # until="converged": the first run, and four times twice as many sweeps again
 
 
-class GLFM(BaseEstimator, Relations, WhatIf, Changes):  # type: ignore[misc]
+class GLFM(BaseEstimator, Questions, Relations, WhatIf, Changes):  # type: ignore[misc]
     """A general latent feature model of a table with columns of different kinds.
 
     Parameters

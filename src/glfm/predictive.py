@@ -22,7 +22,7 @@ from glfm.rows import Rows
 from glfm.table import Frame
 from glfm.uncertainty import cell_table, ranked
 
-__all__ = ["How", "Predictive", "Unseen"]
+__all__ = ["How", "Predictive", "Unseen", "tail_of"]
 
 AnyCells = LevelCells | NumberCells
 Answer = Callable[[AnyCells], FloatArray]
@@ -78,7 +78,7 @@ class Predictive:
 
     def interval(self, mass: float = 0.9) -> tuple[Any, Any]:
         """Return the lower and upper ends of central intervals of numeric and ordinal columns."""
-        tail = _tail(mass)
+        tail = tail_of(mass)
         ends = []
         for q in (tail, 1.0 - tail):
             columns = self._columns("is_ordered", partial(_quantile, q=q))
@@ -118,7 +118,7 @@ class Predictive:
 
     def uncertainty(self, mass: float = 0.9) -> pd.DataFrame:
         """Return how sure every imputed cell is, the least reliable first; see `GLFM.uncertainty`."""
-        tail = _tail(mass)
+        tail = tail_of(mass)
         parts = []
         for d, (name, kind) in enumerate(self._problem.kinds.items()):
             holes = self._holes[name]
@@ -267,7 +267,7 @@ class Predictive:
         return {name: self._problem.kinds[name].decode(x) for name, x in columns.items()}
 
 
-def _tail(mass: float) -> float:
+def tail_of(mass: float) -> float:
     """Return what a central interval leaves out on each side."""
     if not 0.0 < mass < 1.0:
         raise SchemaError(f"The mass of an interval lies between 0 and 1, not at {mass!r}.")

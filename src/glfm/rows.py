@@ -16,8 +16,10 @@ from numpy.typing import NDArray
 from glfm.align import Alignment, match
 from glfm.column import FloatArray
 from glfm.draws import Draw
-from glfm.kernels.newrows import INTERVAL, LARGEST, add_weights, draw_features, fill_streams, row_keys
+from glfm.kernels.newrows import add_weights, draw_features
+from glfm.kernels.streams import Keys, fill_streams
 from glfm.kinds.base import Noise
+from glfm.placing import MOST_OWN, Ends, Prior, salt_of
 from glfm.problem import Problem
 
 __all__ = ["PASSES", "STEPS", "NewRows", "Rows", "TrainingRows"]
@@ -25,7 +27,6 @@ __all__ = ["PASSES", "STEPS", "NewRows", "Rows", "TrainingRows"]
 PASSES = 16  # for the first draw of a chain
 STEPS = 1  # for each of the others, which goes on from the one before
 _ROWS_AT_ONCE = 512  # which go through a chain together
-_MOST_OWN = 1024  # features of its own that a row may have
 
 
 class Rows(ABC):
@@ -49,6 +50,10 @@ class Rows(ABC):
         """Return which row has which feature of draw number `t`, without the bias."""
 
     @abstractmethod
+    def prior(self, t: int, rows: NDArray[np.intp]) -> Prior:
+        """Return what all rows but each one say of its features under draw number `t`."""
+
+    @abstractmethod
     def location(self, t: int, rows: NDArray[np.intp], part: slice) -> FloatArray:
         """Return the means of some pseudo-columns of some rows under draw number `t`."""
 
@@ -62,10 +67,23 @@ class TrainingRows(Rows):
 
     def __init__(self, problem: Problem, draws: Sequence[Draw]) -> None:
         self.x = problem.x
+        self._problem = problem
         self._draws = draws
 
     def features(self, t: int) -> NDArray[np.bool_]:
         return self._draws[t].Z
+
+    def prior(self, t: int, rows: NDArray[np.intp]) -> Prior:
+        problem, draw = self._problem, self._draws[t]
+        bias, most = int(problem.priors.bias), problem.priors.max_features
+        others = draw.counts - draw.activations_of(rows)[:, bias:]
+        others[problem.pinned_rows[rows]] = 0.0
+        log_odds = np.zeros((rows.size, bias + draw.n_features))
+        with np.errstate(divide="ignore"):
+            log_odds[:, bias:] = np.log(others) - np.log(problem.n_rows - others)
+        room = MOST_OWN if most is None else np.clip(most - (others > 0).sum(axis=1), 0, MOST_OWN)
+        most_own = np.where(problem.pinned_rows[rows], 0, room).astype(np.int64)
+        return Prior(log_odds, float(np.log(draw.alpha / problem.n_rows)), most_own)
 
     def location(self, t: int, rows: NDArray[np.intp], part: slice) -> FloatArray:
         draw = self._draws[t]
@@ -96,8 +114,8 @@ class NewRows(Rows):
     one of 64 random rows of the fit and makes 16 passes; under each of the others it goes on from where it
     was, with the features that are found again (at least half of their rows in common), and makes one.
 
-    What is drawn for a row is a function of the seed, the draws and the content of the row. `twins` are
-    numbers that tell rows with the same content apart; 0 changes nothing.
+    What is drawn for a row is a function of the seed, the draws and the content of the row and, to tell
+    copies of a row apart, of its number in `places`.
     """
 
     def __init__(
@@ -109,20 +127,29 @@ class NewRows(Rows):
         n_jobs: int | None = None,
         n_passes: int = PASSES,
         n_steps: int = STEPS,
-        twins: NDArray[np.uint64] | None = None,
+        places: NDArray[np.intp] | None = None,
     ) -> None:
         self.x = x
-        self._twins = twins
         self._problem = problem
         self._draws = draws
         self._seed = seed
         self._n_jobs = n_jobs
         self._n_passes = n_passes
         self._n_steps = n_steps
+        self._places = places
+        self._ends = Ends(x, problem)
 
     def features(self, t: int) -> NDArray[np.bool_]:
         packed = self._placed[t].packed
         return np.unpackbits(packed, axis=1, count=self._draws[t].n_features).astype(np.bool_)
+
+    def prior(self, t: int, rows: NDArray[np.intp]) -> Prior:
+        problem, draw = self._problem, self._draws[t]
+        bias, most = int(problem.priors.bias), problem.priors.max_features
+        n = problem.n_rows + 1.0
+        odds = np.append(np.zeros(bias), np.log(draw.counts) - np.log(n - draw.counts))
+        room = MOST_OWN if most is None else min(MOST_OWN, max(most - draw.n_features, 0))
+        return Prior(np.tile(odds, (rows.size, 1)), float(np.log(draw.alpha / n)), np.full(rows.size, room))
 
     def location(self, t: int, rows: NDArray[np.intp], part: slice) -> FloatArray:
         placed = self._placed[t]
@@ -142,37 +169,19 @@ class NewRows(Rows):
     # ---- how it is done
 
     def _salt(self, t: int, *more: int) -> np.uint64:
-        """Return what keeps the random numbers of a draw apart from those of others."""
-        draw = self._draws[t]
-        key = (*self._seed.spawn_key, draw.chain, draw.index, *more)
-        state = np.random.SeedSequence(self._seed.entropy, spawn_key=key).generate_state(1, np.uint64)
-        return np.uint64(state[0])
+        return salt_of(self._seed, self._draws[t], *more)
 
     @cached_property
-    def _keys(self) -> NDArray[np.uint64]:
-        cells = np.where(np.isnan(self.x), np.nan, self.x + 0.0)  # one NaN, and one zero
-        keys = np.asarray(row_keys(np.ascontiguousarray(cells).view(np.uint64)))
-        return keys if self._twins is None else keys ^ self._twins
-
-    @cached_property
-    def _limits(self) -> tuple[FloatArray, FloatArray, NDArray[np.int64], FloatArray]:
-        """What the cells say without thresholds: both ends, rows x columns; per column its form and noise."""
-        low, high = np.empty(self.x.shape), np.empty(self.x.shape)
-        form = np.full(self.x.shape[1], INTERVAL)
-        aux = np.zeros(self.x.shape[1])
-        for d, kind in enumerate(self._problem.kinds.values()):
-            ends = kind.interval(self.x[:, d], kind.initial_theta())
-            if ends is None:
-                form[d] = LARGEST
-                low[:, d] = high[:, d] = self.x[:, d]
-            else:
-                low[:, d], high[:, d], aux[d] = ends
-        return low, high, form, aux
+    def _keys(self) -> Keys:
+        if self._places is None:
+            return self._ends.keys
+        numbered = np.column_stack([self.x, self._places])
+        return Ends(numbered, self._problem).keys
 
     @cached_property
     def _placed(self) -> list[_Placed]:
         """The rows under every draw: some rows go through one chain in one thread."""
-        _ = self._keys, self._limits  # before the threads share them
+        _ = self._keys, self._ends.form  # before the threads share them
         chains: dict[int, list[int]] = {}
         for t, draw in enumerate(self._draws):
             chains.setdefault(draw.chain, []).append(t)
@@ -189,10 +198,9 @@ class NewRows(Rows):
 
     def _plan(self, t: int, before: int | None) -> _Plan:
         """Return what placing rows under draw `t` takes, after the draw `before` of the same chain."""
-        problem, draw = self._problem, self._draws[t]
-        n_rows, sd = draw.packed.shape[0], np.sqrt(draw.variances)
-        count = draw.activations.sum(axis=0)
-        most = problem.priors.max_features
+        draw = self._draws[t]
+        sd, weights = self._ends.scaled(draw)
+        prior = self.prior(t, np.zeros(1, dtype=np.intp))
         partner = None
         if before is not None:
             partner, alike = match(draw.Z, self._draws[before].Z)
@@ -201,20 +209,19 @@ class NewRows(Rows):
             t=t,
             salt=self._salt(t),
             sd=sd,
-            weights=draw.weights / problem.per_pseudo_column(sd),
-            log_odds=np.log(count) - np.log(n_rows + 1.0 - count),
-            log_rate=float(np.log(draw.alpha / (n_rows + 1.0))),
-            own_limit=_MOST_OWN if most is None else min(_MOST_OWN, max(most - draw.n_features, 0)),
+            weights=weights,
+            log_odds=prior.log_odds[0],
+            log_rate=prior.log_rate,
+            most_own=int(prior.most_own[0]),
             partner=partner,
         )
 
     def _follow(self, plans: Sequence[_Plan], some: slice) -> list[_Placed]:
         """Take some rows through the draws of a chain."""
         problem, bias = self._problem, int(self._problem.priors.bias)
-        starts = np.array([0, *(part.stop for part in problem.slices)], dtype=np.int64)
-        form, aux = self._limits[2:]
+        ends = self._ends
         keys = self._keys[some]
-        own, lead = np.zeros(keys.size, dtype=np.int64), np.ones((keys.size, form.size))
+        own, lead = np.zeros(keys.size, dtype=np.int64), np.ones((keys.size, problem.n_pseudo))
         Z = np.empty((keys.size, 0), dtype=np.uint8)
         placed = []
         for plan in plans:
@@ -225,17 +232,17 @@ class NewRows(Rows):
             draw_features(
                 keys,
                 plan.salt,
-                *self._ends(plan.t, some),
-                form,
-                aux,
-                starts,
+                *ends.under(self._draws[plan.t], some),
+                ends.form,
+                ends.aux,
+                ends.starts,
                 plan.sd,
                 plan.weights,
                 plan.log_odds,
                 bias,
                 plan.log_rate,
                 problem.priors.weight_variance,
-                plan.own_limit,
+                plan.most_own,
                 self._n_passes if fresh else self._n_steps,
                 Z_fit,
                 Z,
@@ -248,16 +255,6 @@ class NewRows(Rows):
             placed.append(_Placed(np.packbits(Z[:, bias:], axis=1), owners + some.start, scaled))
         return placed
 
-    def _ends(self, t: int, some: slice) -> tuple[FloatArray, FloatArray]:
-        """Return the ends of some rows' cells under draw `t`, with its thresholds."""
-        low, high = (ends[some].copy() for ends in self._limits[:2])
-        for d, kind in enumerate(self._problem.kinds.values()):
-            theta = self._draws[t].thetas[d]
-            ends = kind.interval(self.x[some, d], theta) if theta.size else None
-            if ends is not None:
-                low[:, d], high[:, d], _ = ends
-        return low, high
-
 
 @dataclass(frozen=True, eq=False)
 class _Plan:
@@ -269,7 +266,7 @@ class _Plan:
     weights: FloatArray
     log_odds: FloatArray
     log_rate: float
-    own_limit: int
+    most_own: int
     partner: NDArray[np.intp] | None
 
     def carry(self, Z: NDArray[np.uint8], bias: int) -> NDArray[np.uint8]:
@@ -294,7 +291,7 @@ def _joined(pieces: Sequence[_Placed]) -> _Placed:
 class _RowNoise:
     """Random numbers of which every row has its own, whatever rows stand beside it."""
 
-    def __init__(self, keys: NDArray[np.uint64], salt: np.uint64) -> None:
+    def __init__(self, keys: Keys, salt: np.uint64) -> None:
         self._keys = keys
         self._salt = int(salt)
 

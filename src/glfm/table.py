@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
+from copy import copy
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -150,14 +151,25 @@ class Frame(ABC):
                 filled[name] = self._fill(column, np.asarray(array)[rows], rows)
         return self._assemble(filled, self.names)
 
-    def like(self, values: Mapping[str, NDArray[Any]]) -> Any:
-        """Return these columns with every cell from `values`, in the types of the user's table."""
+    def like(self, values: Mapping[str, NDArray[Any]], names: Iterable[str] | None = None) -> Any:
+        """Return these columns with every cell from `values`, in the types of the user's table.
+
+        They come in the order of `names`; None: of the table.
+        """
         rows = np.arange(self.n_rows)
-        columns = {name: self.column(name) for name in sorted(values, key=self._position)}
+        order = sorted(values, key=self._position) if names is None else names
+        columns = {name: self.column(name) for name in order}
         filled = {
             name: self._fill(column, np.asarray(values[name]), rows) for name, column in columns.items()
         }
         return self._assemble(filled, list(filled))
+
+    def sized(self, n_rows: int, labels: Any = None) -> Frame | None:
+        """Return a table with so many rows whose columns have the types of this one, to be written over.
+
+        `labels` are those of the rows, where the library has labels. None: the types are not known.
+        """
+        return None
 
     def read_values(self, values: object) -> Frame:
         """Read values for cells of this table: the same rows, and some of its columns."""
@@ -229,6 +241,13 @@ class _PandasFrame(Frame):
     @property
     def labels(self) -> Any:
         return self._data.index
+
+    def sized(self, n_rows: int, labels: Any = None) -> Frame:
+        other = copy(self)
+        other.n_rows = n_rows
+        index = pd.RangeIndex(n_rows) if labels is None else pd.Index(labels)
+        other._data = self._data.iloc[np.resize(np.arange(self.n_rows), n_rows)].set_axis(index, axis=0)
+        return other
 
     def _series(self, name: str) -> Any:
         return self._data.iloc[:, self._position(name)]
@@ -336,6 +355,12 @@ class _NarwhalsFrame(Frame):
         elif kind in LEVELS and self._backend.is_pyarrow():
             levels = series.cat.get_categories().to_list()
         return object_column(name, kind, object_array(series.to_list()), levels)
+
+    def sized(self, n_rows: int, labels: Any = None) -> Frame:
+        other = copy(self)
+        other.n_rows = n_rows
+        other._data = self._data[np.resize(np.arange(self.n_rows), n_rows).tolist()]
+        return other
 
     def new(self, values: Mapping[str, NDArray[Any]]) -> Any:
         columns = {name: _guessable(array) for name, array in values.items()}

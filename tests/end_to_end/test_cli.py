@@ -10,27 +10,11 @@ import pandas as pd
 import pytest
 
 import glfm
-from glfm.cli import main
 from glfm.datasets import make_clinic
 
 QUICK = ["--chains", "1", "--draws", "5", "--quiet"]
 
 Run = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
-    """Run a command in this process and return its exit code, stdout and stderr."""
-    monkeypatch.chdir(tmp_path)
-
-    def command(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["glfm", *arguments])
-        with pytest.raises(SystemExit) as stop:
-            main()
-        out, err = capsys.readouterr()
-        return int(stop.value.code or 0), out, err
-
-    return command
 
 
 @pytest.fixture

@@ -1,9 +1,8 @@
 """Features of rows that were never seen, given one draw: Gibbs passes, row by row.
 
-Every row has a random stream of its own, made from a key of its content, so that what is drawn for it does
-not depend on its neighbours. Pseudo-observations are divided by their noise standard deviation. A row that
-has `own` features which no other row has sees its pseudo-columns with variance 1 + own * s2_B, since their
-weights are integrated out; the last level of a categorical column has no weights and keeps variance 1.
+Every row has a random stream of its own. Pseudo-observations are divided by their noise standard deviation. A
+row that has `own` features which no other row has sees its pseudo-columns with variance 1 + own * s2_B, since
+their weights are integrated out; the last level of a categorical column has no weights and keeps variance 1.
 
 Features are flipped by the probability of the cells, not of pseudo-observations, which would hold them in
 place for long. Only of cells with more than two levels one number is kept fixed meanwhile: by how much the
@@ -14,69 +13,31 @@ number of own features.
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from glfm.kernels.collapsed import draw_own_features
 from glfm.kernels.gaussian import interval_log_mass, log_cdf, quick_cdf, truncated_normal
 from glfm.kernels.jit import Bits, Floats, Ints, Rng, kernel
 from glfm.kernels.random import exponential, integer_below, normal, uniform
+from glfm.kernels.streams import Keys, seed_row
 
-__all__ = ["INTERVAL", "LARGEST", "add_weights", "draw_features", "fill_streams", "row_keys"]
+__all__ = [
+    "INTERVAL",
+    "LARGEST",
+    "add_up",
+    "add_weights",
+    "draw_features",
+    "draw_pseudo",
+    "list_cells",
+    "one_pass",
+]
 
 # What a cell says of its pseudo-observations.
 INTERVAL = 0  # the one there is, plus a little noise, lies between two ends
 LARGEST = 1  # which of them is the largest
 
-Keys = NDArray[np.uint64]
-
-_STEP = np.uint64(0x9E3779B97F4A7C15)
-_FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
-_U27, _U30, _U31 = np.uint64(27), np.uint64(30), np.uint64(31)
-
 _CANDIDATES = 64  # rows of the fit whose features are tried as a start
 _SMALL = 1e-200  # products are kept above it
 _FAR = 7.0  # where the quick distribution function still has its digits
-
-
-@kernel
-def _mix(bits: np.uint64) -> np.uint64:
-    """Scatter 64 bits (the finaliser of splitmix64; Steele, Lea and Flood, 2014)."""
-    bits = (bits ^ (bits >> _U30)) * _FIRST
-    bits = (bits ^ (bits >> _U27)) * _SECOND
-    return bits ^ (bits >> _U31)
-
-
-@kernel
-def row_keys(cells: Keys) -> Keys:
-    """Return a key of each row's content, given as bits."""
-    out = np.empty(cells.shape[0], dtype=np.uint64)
-    for n in range(cells.shape[0]):
-        key = _STEP
-        for d in range(cells.shape[1]):
-            key = _mix(key + _STEP) ^ _mix(cells[n, d] + _STEP)
-        out[n] = key
-    return out
-
-
-@kernel
-def _seed(rng: Rng, key: np.uint64, salt: np.uint64) -> None:
-    """Start the random stream of a row."""
-    state = _mix(key ^ _mix(salt + _STEP))
-    for i in range(4):
-        state += _STEP
-        rng[i] = _mix(state)
-
-
-@kernel
-def fill_streams(keys: Keys, salt: np.uint64, normals: Floats, uniforms: Floats) -> None:
-    """Fill both arrays, each row from its own stream."""
-    rng = np.empty(4, dtype=np.uint64)
-    for n in range(keys.size):
-        _seed(rng, keys[n], salt)
-        for i in range(normals.shape[1]):
-            normals[n, i] = normal(rng)
-        for i in range(uniforms.shape[1]):
-            uniforms[n, i] = uniform(rng)
 
 
 @kernel
@@ -138,7 +99,7 @@ def _draw_largest(
 
 
 @kernel
-def _list_cells(
+def list_cells(
     low: Floats,
     high: Floats,
     form: Ints,
@@ -174,14 +135,14 @@ def _list_cells(
 
 
 @kernel
-def _draw_pseudo(
+def draw_pseudo(
     rng: Rng, where: Ints, ends: Floats, mean: Floats, variance: float, lead: Floats, y: Floats
 ) -> None:
     """Draw the pseudo-observations of a row's observed cells, given features and the leads of winners."""
     for i in range(where.shape[0]):
         first, last, w = where[i, 0], where[i, 1], where[i, 2]
         if w >= 0:
-            lead[i] = _draw_largest(rng, first, last, w, mean, variance, lead[i], y)
+            lead[first] = _draw_largest(rng, first, last, w, mean, variance, lead[first], y)
         else:
             y[first] = _draw_between(rng, ends[i, 0], ends[i, 1], ends[i, 2], mean[first], variance)
 
@@ -229,7 +190,7 @@ def _log_likelihood(
             else:
                 total += log_cdf(x)
         else:
-            top = lead[i] if w == last else mean[w] + lead[i] / scale
+            top = lead[first] if w == last else mean[w] + lead[first] / scale
             for s in range(first, last + 1):
                 if s != w:
                     x = top if s == last else (top - mean[s]) * scale
@@ -299,7 +260,7 @@ def _flip(
 
 
 @kernel
-def _add_up(weights: Floats, z: Bits, mean: Floats) -> None:
+def add_up(weights: Floats, z: Bits, mean: Floats) -> None:
     """Add up the weights of the features that a row has."""
     mean[:] = 0.0
     for k in range(z.size):
@@ -337,13 +298,55 @@ def _start(
     best = -np.inf
     for candidate in range(_CANDIDATES):
         like = integer_below(rng, Z_fit.shape[0])
-        _add_up(weights, Z_fit[like], trial)
+        add_up(weights, Z_fit[like], trial)
         luck = -math.log(exponential(rng))  # the largest sum of score and luck is a draw by the scores
         score = luck + _log_likelihood(where, ends, n_points, trial, 1.0, lead, best - luck)
         if candidate == 0 or score > best:
             best = score
             z[:] = Z_fit[like]
             mean[:] = trial
+
+
+@kernel
+def one_pass(
+    rng: Rng,
+    where: Ints,
+    ends: Floats,
+    n_points: int,
+    weights: Floats,
+    log_odds: Floats,
+    bias: int,
+    log_rate: float,
+    weight_variance: float,
+    most_own: int,
+    own: int,
+    seen: Floats,
+    lead: Floats,
+    z: Bits,
+    mean: Floats,
+    trial: Floats,
+    y: Floats,
+    residual: Floats,
+    buffer: Floats,
+) -> int:
+    """Draw a row's features, its pseudo-observations and, given these, its number of own features.
+
+    `z`, `mean`, `lead`, `y` and `residual` change in place; the number of own features is returned.
+    """
+    v = 1.0 + own * weight_variance
+    _flip(rng, where, ends, n_points, weights, log_odds, bias, v, lead, z, mean, trial)
+    draw_pseudo(rng, where, ends, mean, v, lead, y)
+    squares = 0.0
+    for s in range(mean.size):
+        residual[s] = (y[s] - mean[s]) * seen[s]
+        squares += residual[s] * residual[s]
+    n_seen = int(seen.sum())
+    j = draw_own_features(rng, most_own, log_rate, n_seen, 1.0, squares, weight_variance, buffer)
+    shrink = math.sqrt(v / (1.0 + j * weight_variance))
+    for i in range(where.shape[0]):  # the pseudo-observations stay where they are
+        if where[i, 2] < where[i, 1]:
+            lead[where[i, 0]] *= shrink
+    return j
 
 
 @kernel
@@ -372,9 +375,9 @@ def draw_features(
     """Draw features, number of own features and what these add to each pseudo-column (in units of noise).
 
     `low` and `high` are rows x columns: ends of an interval, or the winner twice; NaN in the holes. `weights`
-    are in units of noise, the bias first. `Z`, `own` and `lead` (rows x columns) hold where to start from, or
-    Z_fit has the features of the rows of the fit, and the start is made from these. They change in place, and
-    `extra` (rows x pseudo-columns) is filled.
+    are in units of noise, the bias first. `Z`, `own` and `lead` (rows x pseudo-columns, at the first of a
+    cell) hold where to start from, or Z_fit has the features of the rows of the fit, and the start is made
+    from these. They change in place, and `extra` (rows x pseudo-columns) is filled.
     """
     S, D = weights.shape[1], form.size
     rng = np.empty(4, dtype=np.uint64)
@@ -382,31 +385,38 @@ def draw_features(
     all_where, all_ends = np.empty((D, 3), dtype=np.int64), np.empty((D, 3))
     buffer = np.empty(most_own + 1)
     for n in range(low.shape[0]):
-        _seed(rng, keys[n], salt)
+        seed_row(rng, keys[n], salt)
         z, leads = Z[n], lead[n]
-        n_cells, n_points = _list_cells(low[n], high[n], form, aux, starts, sd, all_where, all_ends, seen)
+        n_cells, n_points = list_cells(low[n], high[n], form, aux, starts, sd, all_where, all_ends, seen)
         where, ends = all_where[:n_cells], all_ends[:n_cells]
-        n_seen = int(seen.sum())
         if Z_fit.shape[0]:
             _start(rng, where, ends, n_points, weights, Z_fit, leads, z, mean, trial)
             own[n] = 0
         else:
-            _add_up(weights, z, mean)
+            add_up(weights, z, mean)
         j = min(own[n], most_own)
         for _ in range(n_passes):
-            v = 1.0 + j * weight_variance
-            _flip(rng, where, ends, n_points, weights, log_odds, bias, v, leads, z, mean, trial)
-            _draw_pseudo(rng, where, ends, mean, v, leads, y)
-            squares = 0.0
-            for s in range(S):
-                residual[s] = (y[s] - mean[s]) * seen[s]
-                squares += residual[s] * residual[s]
-            before = v
-            j = draw_own_features(rng, most_own, log_rate, n_seen, 1.0, squares, weight_variance, buffer)
-            shrink = math.sqrt(before / (1.0 + j * weight_variance))
-            for i in range(n_cells):  # the pseudo-observations stay where they are
-                if where[i, 2] < where[i, 1]:
-                    leads[i] *= shrink
+            j = one_pass(
+                rng,
+                where,
+                ends,
+                n_points,
+                weights,
+                log_odds,
+                bias,
+                log_rate,
+                weight_variance,
+                most_own,
+                j,
+                seen,
+                leads,
+                z,
+                mean,
+                trial,
+                y,
+                residual,
+                buffer,
+            )
         own[n] = j
         if j > 0:
             _draw_extra(rng, j * weight_variance, seen, residual, extra[n])

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from glfm.diagnostics import Diagnostics
 from glfm.draws import Draws
 from glfm.problem import Problem
@@ -26,4 +28,5 @@ class Fit:
     draws: Draws
     summary: Summary
     diagnostics: Diagnostics
+    seed: np.random.SeedSequence
     settings: Mapping[str, Any]

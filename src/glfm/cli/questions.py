@@ -1,0 +1,135 @@
+"""Commands that ask a fitted model: new rows, one column given others, the oddest cells."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from glfm.cli.app import app
+from glfm.cli.options import DataOrModel, Fitting, ModelFile, Unseen, fitting, read_model
+from glfm.errors import DataError
+
+if TYPE_CHECKING:
+    from glfm.schema import Schema
+
+__all__: list[str] = []
+
+Model = Annotated[Path, typer.Argument(help="A model of the command fit.")]
+Given = Annotated[
+    list[str] | None,
+    typer.Option("--given", help="What is known, as column=value; repeatable. Other columns are unknown."),
+]
+
+
+@app.command()
+def simulate(
+    model: Model,
+    n: Annotated[int, typer.Option("-n", help="How many rows.")] = 1,
+    given: Given = None,
+    columns: Annotated[
+        list[str] | None, typer.Option("--columns", help="A column to write; repeatable. Default: all.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Where the rows go; default: stdout, as csv.")
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option("--seed", min=0, help="Another seed gives other rows; default: the model's.")
+    ] = None,
+) -> None:
+    """Draw new rows: glfm simulate model.glfm -n 100 --given smoker=yes -o rows.csv."""
+    from glfm.files import as_pandas, check_extension, write_table
+    from glfm.model import load
+
+    if output is not None:
+        check_extension(output)
+    fitted = load(model)
+    known = _read_given(given, fitted.schema_)
+    rows = as_pandas(fitted.simulate(n, columns or None, known, random_state=seed))
+    if output is None:
+        typer.echo(rows.to_csv(index=False), nl=False)
+    else:
+        write_table(rows, output)
+
+
+@app.command()
+def ask(
+    model: Model,
+    target: Annotated[str, typer.Argument(help="The column to ask for.")],
+    given: Given = None,
+    as_json: Annotated[bool, typer.Option("--json", help="All numbers, as JSON.")] = False,
+) -> None:
+    """Say what a column may be, given others: glfm ask model.glfm age --given smoker=yes."""
+    from glfm.model import load
+
+    fitted = load(model)
+    answer = fitted.ask(target, _read_given(given, fitted.schema_))
+    typer.echo(json.dumps(answer.to_dict(), indent=1, ensure_ascii=False, default=str) if as_json else answer)
+
+
+@app.command()
+@fitting
+def surprisal(
+    data: DataOrModel = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Where the cells go; default: stdout, as csv.")
+    ] = None,
+    top: Annotated[int, typer.Option("--top", min=1, help="How many cells.")] = 100,
+    model: ModelFile = None,
+    unseen: Annotated[
+        Unseen,
+        typer.Option("--unseen", help="With --model: refuse a level that it does not know, or pass over it."),
+    ] = Unseen.error,
+    *,
+    options: Fitting,
+) -> None:
+    """List the cells that are least expected given the rest of their rows, the oddest first.
+
+    glfm surprisal data.csv -o odd.csv fits the table; glfm surprisal --model model.glfm new.csv judges rows
+    that the model has never seen, and without a table those of its own.
+    """
+    from glfm.files import check_extension, read_table, write_table
+
+    if output is not None:
+        check_extension(output)  # before the fit, not after
+    if model is not None:
+        fitted = read_model(model, options)
+        new = None if data is None else read_table(data, na=options.na, schema=fitted.schema_)
+        cells = fitted.odd_cells(new, top=top, unseen=unseen.value)
+    elif data is None:
+        raise DataError("There is nothing to judge: name a table, or a model with --model.")
+    else:
+        cells = options.fit(data).odd_cells(top=top)
+    if output is None:
+        typer.echo(cells.to_csv(index=False), nl=False)
+    else:
+        write_table(cells, output)
+
+
+def _read_given(given: list[str] | None, schema: Schema) -> dict[str, Any]:
+    """Return what --given says, each value as the kind of its column has it."""
+    from glfm.kinds.levelled import LevelledKind
+    from glfm.partial import check_column
+
+    known: dict[str, Any] = {}
+    for text in given or ():
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise DataError(f"--given {text!r} has no value: write it as column=value.")
+        kind = check_column(schema, name)
+        if isinstance(kind, LevelledKind):
+            levels = {str(level): level for level in kind.levels or ()}
+            if value not in levels:
+                few = ", ".join(map(repr, list(levels)[:8])) + (", ..." if len(levels) > 8 else "")
+                raise DataError(f"Column {name!r} has no level {value!r}: give one of {few}.")
+            known[name] = levels[value]
+            continue
+        try:
+            known[name] = float(value)
+        except ValueError:
+            raise DataError(
+                f"Column {name!r} is {kind.name} but --given says {value!r}: give a number."
+            ) from None
+    return known
