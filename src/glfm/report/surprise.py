@@ -13,7 +13,7 @@ from glfm.draws import Draw
 from glfm.kinds.base import Kind
 from glfm.kinds.levelled import LevelledKind
 from glfm.report.fit import Fit
-from glfm.report.words import chance, clipped, number, percent
+from glfm.report.words import chance, clipped, percent, value
 
 __all__ = ["Surprise", "SurprisingCell", "surprising_cells"]
 
@@ -128,12 +128,13 @@ def _cell(fit: Fit, draws: list[_Shared], log_p: float, d: int, row: int) -> Sur
         expected = f"{ends[0]} to {ends[1]}" if ends[0] != ends[1] else ends[0]
     label = clipped(fit.frame.labels[row], 40)
     x = float(fit.problem.x[row, d])
-    value = f"{x:.12g}" if kind.is_number else _value(kind, x)  # as in the table, to be found there
-    return SurprisingCell(label, name, value, expected, log_p, chance(log_p))
+    plain = kind.is_number and getattr(kind, "time", None) is None
+    seen = f"{x:.12g}" if plain else _value(kind, x)  # as in the table, to be found there
+    return SurprisingCell(label, name, seen, expected, log_p, chance(log_p))
 
 
 def _value(kind: Kind, x: float) -> str:
     """Return an encoded value as the reader knows it."""
     if isinstance(kind, LevelledKind):
         return clipped(kind.decode(np.array([x]))[0], 60)
-    return number(float(x))
+    return value(kind, float(x))
