@@ -86,6 +86,7 @@ class HiddenCells(Frame):
 
     def __init__(self, frame: Frame, hidden: Mapping[str, NDArray[np.bool_]]) -> None:
         super().__init__(frame.names, frame.n_rows)
+        self.is_named = frame.is_named
         self._frame = frame
         self._hidden = hidden
 

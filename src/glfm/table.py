@@ -92,6 +92,9 @@ class Frame(ABC):
         How many rows there are.
     """
 
+    #: Whether the user has named the columns, which those of an array are not.
+    is_named = True
+
     def __init__(self, names: Iterable[object], n_rows: int) -> None:
         labels = list(names)
         self.names = [str(label) for label in labels]
@@ -309,6 +312,8 @@ class _PandasFrame(Frame):
 
 class _ArrayFrame(_PandasFrame):
     """A 2-D array, held as a pandas frame; its columns are x0, x1, ..."""
+
+    is_named = False
 
     def __init__(self, data: NDArray[Any]) -> None:
         is_text = data.dtype.kind == "U"
