@@ -14,7 +14,7 @@ from glfm.errors import FitWarning, SchemaError
 from glfm.progress import Progress
 from glfm.sampler import is_compiled
 
-__all__ = ["LocalEngine", "check_workers"]
+__all__ = ["LocalEngine", "check_workers", "n_workers"]
 
 _PATIENCE = 2.0  # seconds after which the user is told what takes so long
 
@@ -35,7 +35,7 @@ class LocalEngine:
         before its first draw keeps its last state.
         """
         stop = threading.Event()
-        workers = _workers(n_jobs, len(chains))
+        workers = n_workers(n_jobs, len(chains))
         seconds = None if time_budget is None else time_budget * workers / len(chains)
         with Progress(len(chains), chains[0].schedule.n_sweeps, progress) as shown:
             with ThreadPoolExecutor(workers) as pool:
@@ -91,7 +91,8 @@ def check_workers(n_jobs: int | None) -> None:
         raise SchemaError(f"n_jobs is a positive number, -1 or None for all cores, not {n_jobs!r}.")
 
 
-def _workers(n_jobs: int | None, n_chains: int) -> int:
+def n_workers(n_jobs: int | None, n_chains: int) -> int:
+    """Return how many chains run at a time."""
     if n_jobs is None or n_jobs == -1:
         return max(1, min(os.cpu_count() or 1, n_chains))
     return min(n_jobs, n_chains)

@@ -214,7 +214,12 @@ class GLFM(TransformerMixin, BaseEstimator, Answers):  # type: ignore[misc]
         return self.fit(X, y, **fit_params).transform()
 
     def calibration(
-        self, X: Any = None, *, fraction: float = 0.05, random_state: int | None = None
+        self,
+        X: Any = None,
+        *,
+        fraction: float = 0.05,
+        random_state: int | None = None,
+        time_budget: float | None = None,
     ) -> Calibration:
         """Return how well intervals and predictions hold for observed cells that are hidden on purpose.
 
@@ -230,6 +235,8 @@ class GLFM(TransformerMixin, BaseEstimator, Answers):  # type: ignore[misc]
             possible, and never the last one of a row, a column or a level.
         random_state
             A seed for what is hidden and for the fit; None: that of the model.
+        time_budget
+            Of the fit, as in `fit`.
         """
         if X is None:
             check_is_fitted(self, "draws_")
@@ -238,7 +245,7 @@ class GLFM(TransformerMixin, BaseEstimator, Answers):  # type: ignore[misc]
             frame = Frame.read(X)
             schema, pinned = Schema.infer(frame, self.schema), None
         seed = self.random_state if random_state is None else random_state
-        return certify(self, frame, schema, pinned, fraction, seed_sequence(seed))
+        return certify(self, frame, schema, pinned, fraction, seed_sequence(seed), time_budget)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -26,7 +26,7 @@ from glfm.errors import DataError, FileError
 __all__: list[str] = []
 
 
-@app.command()
+@app.command(epilog="Example: glfm demo -o picture.png")
 def demo(
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Where the picture goes (png, pdf or svg).")
@@ -53,7 +53,7 @@ def demo(
     )
 
 
-@app.command()
+@app.command(epilog="Example: glfm schema data.csv > schema.json")
 def schema(data: Data, na: Na = None) -> None:
     """Print the inferred kind of every column, with the reason, as JSON to edit."""
     from glfm.files import read_table
@@ -69,7 +69,7 @@ def schema(data: Data, na: Na = None) -> None:
     typer.echo(Schema(bare, inferred.reasons).to_json(), nl=False)
 
 
-@app.command()
+@app.command(epilog="Example: glfm fit data.csv -o model.glfm")
 @fitting
 def fit(
     data: Data,
@@ -82,7 +82,7 @@ def fit(
     *,
     options: Fitting,
 ) -> None:
-    """Fit a table and keep the model: glfm fit data.csv -o model.glfm."""
+    """Fit a table and keep the model."""
     if output.is_dir() or not output.parent.is_dir():  # before the fit, not after
         raise FileError(
             f"The file {str(output)!r} cannot be written: its directory does not exist, or it is one."
@@ -92,7 +92,7 @@ def fit(
     typer.echo(f"Wrote {output}. {model.diagnostics().verdict}")
 
 
-@app.command()
+@app.command(epilog="Example: glfm impute data.csv --schema schema.json -o done.csv")
 @fitting
 def impute(
     data: DataOrModel = None,
@@ -115,7 +115,7 @@ def impute(
     *,
     options: Fitting,
 ) -> None:
-    """Fill the holes of a table: glfm impute data.csv -o done.csv.
+    """Fill the holes of a table.
 
     With --model nothing is fitted: glfm impute --model model.glfm new.csv -o done.csv fills rows that the
     model has never seen, and without a table those of its own.
@@ -145,7 +145,7 @@ def impute(
             write_table(table, _numbered(output, i))
 
 
-@app.command()
+@app.command(epilog="Example: glfm explore data.csv -o report.html")
 @fitting
 def explore(
     data: DataOrModel = None,
@@ -161,8 +161,8 @@ def explore(
 ) -> None:
     """Explain a table in one HTML page that needs no network: features, patterns, surprising cells.
 
-    glfm explore data.csv -o report.html fits the table; glfm explore --model model.glfm -o report.html
-    explains the table that the model was fitted to.
+    With --model nothing is fitted: glfm explore --model model.glfm -o report.html explains the table that the
+    model was fitted to.
     """
     from glfm.report import check_page
 
@@ -177,7 +177,7 @@ def explore(
     typer.echo(f"Wrote {page}: open it in a browser.")
 
 
-@app.command()
+@app.command(epilog="Example: glfm calibrate data.csv --plot coverage.png")
 @fitting
 def calibrate(
     data: Data,
@@ -195,13 +195,15 @@ def calibrate(
     options: Fitting,
 ) -> None:
     """Hide some observed cells, predict them from the rest, and say whether intervals keep their word."""
-    from glfm.files import check_extension, read_table, write_table
+    from glfm.calibration import check_fraction
+    from glfm.files import check_extension, write_table
 
+    check_fraction(fraction)  # before the fit, not after
     if output is not None:
-        check_extension(output)  # before the fit, not after
+        check_extension(output)
     model = options.model()
-    frame = read_table(data, na=options.na, schema=model.schema)
-    result = model.calibration(frame, fraction=fraction)
+    frame = options.read(data, model)
+    result = model.calibration(frame, fraction=fraction, time_budget=options.time_budget)
     if output is not None:
         write_table(result.columns.reset_index(), output)
     if plot is not None:
