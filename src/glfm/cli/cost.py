@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 __all__ = ["announce", "duration", "size"]
 
-_ROWS, _SWEEPS = 1000, 20  # of the trial
-_PATIENCE = 1.0  # seconds of it
+_ROWS, _SWEEPS = 3000, 40  # of the trial
+_PATIENCE = 2.0  # seconds of it
 # Bytes of a pseudo-observation in every chain, of a cell of the table, and of Python with its libraries.
 _BYTES_PER_PSEUDO, _BYTES_PER_CELL, _BYTES_AT_ALL = 28, 60, 3e8
 
@@ -62,7 +62,7 @@ def announce(model: GLFM, data: Any, say: Callable[[str], None]) -> None:
 
 
 def _seconds_per_sweep(chain: Chain) -> float:
-    """Return the time of a typical sweep; the first, which compiles, does not count."""
+    """Return the time of a typical sweep; half of them go by while kernels compile and features come."""
     times = []
     begin = last = time.perf_counter()
     for _ in chain:
@@ -71,7 +71,7 @@ def _seconds_per_sweep(chain: Chain) -> float:
         last = now
         if len(times) > 3 and now - begin > _PATIENCE:
             break
-    return float(np.median(times[1:]))
+    return float(np.median(times[len(times) // 2 :]))
 
 
 def duration(seconds: float) -> str:
