@@ -8,7 +8,7 @@ export OMP_NUM_THREADS = 1
 export OPENBLAS_NUM_THREADS = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lint format types unit test test-slow test-reliability demo demos bench bench-heldout bench-imputation paper-missing study-prostate study-disorders study-counties studies docs pictures clean
+.PHONY: help setup lint format types unit test test-slow test-reliability test-minimal test-lowest dist demo demos bench bench-heldout bench-imputation paper-missing study-prostate study-disorders study-counties studies docs pictures clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,6 +49,29 @@ test-slow: $(FRESH) ## the long statistical tests
 
 test-reliability: $(FRESH) ## long runs under stress: processes killed dozens of times (minutes)
 	$(BIN)/pytest -n 2 -m reliability --durations=10
+
+# Tests that need nothing but the package and pytest; each environment is built anew in a directory of its own.
+CORE := $(addprefix tests/unit/test_,baselines.py datasets.py kinds.py mappings.py plots.py summary.py toolbox.py) \
+	$(addprefix tests/end_to_end/test_,cli.py demo.py new_user.py)
+CORE_TESTS = $(1)/bin/python -m pytest -q -p no:cacheprovider $(CORE)
+
+test-minimal: ## the core without extras, from its wheel in an environment of its own (minutes)
+	rm -rf .venv-minimal && $(PYTHON) -m venv .venv-minimal
+	.venv-minimal/bin/pip install --quiet . pytest
+	$(call CORE_TESTS,.venv-minimal)
+
+test-lowest: ## the core with the oldest versions that pyproject.toml allows (minutes)
+	rm -rf .venv-lowest && $(PYTHON) -m venv .venv-lowest
+	.venv-lowest/bin/pip install --quiet uv pytest
+	.venv-lowest/bin/uv pip install --quiet --python .venv-lowest/bin/python --resolution lowest-direct .
+	$(call CORE_TESTS,.venv-lowest)
+
+dist: $(STAMP) ## wheel and source distribution in dist/, each installed anew and put through glfm demo (minutes)
+	rm -rf dist && $(BIN)/python -m build --outdir dist
+	for file in dist/*.whl dist/*.tar.gz; do \
+	  rm -rf .venv-dist && $(PYTHON) -m venv .venv-dist && .venv-dist/bin/pip install --quiet $$file && \
+	  (cd .venv-dist && bin/glfm --version && bin/glfm demo --quiet --output demo.png) || exit 1; \
+	done
 
 demo: $(FRESH) ## fit the embedded clinic table and draw the picture
 	$(BIN)/glfm demo
@@ -96,5 +119,5 @@ pictures: $(FRESH) ## draw the pictures of docs/pictures.md (minutes; needs GLFM
 	$(BIN)/python docs/make_pictures.py
 
 clean: ## remove the environment and every cache
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache build dist
+	rm -rf $(VENV) .venv-* .mypy_cache .pytest_cache .ruff_cache build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

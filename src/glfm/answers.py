@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from glfm.diagnostics import Diagnostics, diagnose
@@ -20,6 +21,7 @@ from glfm.predictive import How, Predictive, Unseen
 from glfm.problem import Problem
 from glfm.rows import NewRows, Rows, TrainingRows
 from glfm.schema import Schema
+from glfm.settings import check_table
 from glfm.summary import Pattern, Summary
 from glfm.table import Frame, encode
 
@@ -27,6 +29,16 @@ if TYPE_CHECKING:
     from glfm.pictures import Plot
 
 __all__ = ["Answers"]
+
+
+class _Output(TransformerMixin):  # type: ignore[misc]
+    """Where scikit-learn's `set_output` takes hold; it knows no table that is left out."""
+
+    def transform(self: Any, X: Any, unseen: Unseen) -> Any:
+        """Return activations in the container that was asked for."""
+        frame, rows = self._rows(X, unseen)
+        features = frame.new(self._summary.activations(rows))
+        return features if frame.is_named else features.to_numpy()
 
 
 class Answers(ABC):
@@ -38,6 +50,7 @@ class Answers(ABC):
     _frame: Frame
     _problem: Problem
     _sample_seed: np.random.SeedSequence
+    _summarised: dict[str, tuple[Draws, Summary]]  # in place, since answers change nothing of the model
 
     @abstractmethod
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -91,10 +104,9 @@ class Answers(ABC):
 
         It is the share of draws in which the row has the feature. A draw in which the feature is not found
         again, which `stability` counts, says nothing of it and is left out. X and `unseen` are as in
-        `predictive`.
+        `predictive`. For an array the answer is an array, unless `set_output` asks for a frame.
         """
-        frame, rows = self._rows(X, unseen)
-        return frame.new(self._summary.activations(rows))
+        return _Output.transform(self, X, unseen)
 
     def get_feature_names_out(self, input_features: object = None) -> NDArray[np.object_]:
         """Return the names of the features, F1, F2, ..., which are the columns of `transform`."""
@@ -136,10 +148,10 @@ class Answers(ABC):
     def _summary(self) -> Summary:
         """What is read of the present draws."""
         check_is_fitted(self, "draws_")
-        known: tuple[Draws, Summary] | None = getattr(self, "_summarised", None)
+        known = self._summarised.get("draws")
         if known is None or known[0] is not self.draws_:
             known = self.draws_, Summary(self._frame, self._problem, self.draws_)
-            self._summarised = known
+            self._summarised["draws"] = known
         return known[1]
 
     def features(self) -> pd.DataFrame:
@@ -267,6 +279,8 @@ class Answers(ABC):
         draws = self.draws_ if draws is None else draws
         if X is None:
             return self._frame, TrainingRows(self._problem, draws)
+        if not hasattr(self, "feature_names_in_"):
+            X = check_table(self, X)
         frame = Frame.read(X)
         unknown = [name for name in frame.names if name not in self.schema_]
         if unknown:

@@ -24,7 +24,7 @@ from glfm.table import Frame, encode
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Calibration", "HiddenCells", "certify", "choose_hidden", "judge"]
+__all__ = ["Calibration", "HiddenCells", "certify", "check_fraction", "choose_hidden", "judge"]
 
 MASSES = (0.5, 0.8, 0.9, 0.95)
 _CHANCE = 2.6  # standard errors that chance alone hardly passes, in any of four masses
@@ -86,6 +86,7 @@ class HiddenCells(Frame):
 
     def __init__(self, frame: Frame, hidden: Mapping[str, NDArray[np.bool_]]) -> None:
         super().__init__(frame.names, frame.n_rows)
+        self.is_named = frame.is_named
         self._frame = frame
         self._hidden = hidden
 
@@ -117,6 +118,7 @@ def certify(
     pinned: NDArray[np.bool_] | None,
     fraction: float,
     seed: np.random.SeedSequence,
+    time_budget: float | None = None,
 ) -> Calibration:
     """Hide cells of a table, fit a clone of the model to the rest, and judge what it says of them."""
     x = encode(frame, schema.kinds).x
@@ -124,7 +126,8 @@ def certify(
     hidden = choose_hidden(x, schema.kinds, fraction, rng)
     columns = {name: hidden[:, d] for d, name in enumerate(schema.kinds)}
     settings = {"schema": _unlearnt(schema, model.schema), "random_state": int(rng.integers(2**32))}
-    rest = clone(model).set_params(**settings).fit(HiddenCells(frame, columns), inactive=pinned)
+    rest = clone(model).set_params(**settings)
+    rest.fit(HiddenCells(frame, columns), inactive=pinned, time_budget=time_budget)
     return judge(rest.predictive(), rest.schema_.kinds, x, hidden, rng)
 
 
@@ -139,6 +142,12 @@ def _unlearnt(schema: Schema, given: Mapping[str, Any] | Schema | None) -> Schem
     return Schema(kinds, schema.reasons)
 
 
+def check_fraction(fraction: float) -> None:
+    """Refuse a share of cells to hide that is none."""
+    if not isinstance(fraction, int | float) or not 0.0 < fraction < 1.0:
+        raise DataError(f"fraction is a share of the observed cells between 0 and 1, not {fraction!r}.")
+
+
 def choose_hidden(
     x: FloatArray, kinds: Mapping[str, Kind], fraction: float, rng: np.random.Generator
 ) -> NDArray[np.bool_]:
@@ -147,8 +156,7 @@ def choose_hidden(
     The last observed cell of a row or a column stays, and so does that of a level or of the value zero, which
     the rest would know nothing of.
     """
-    if not isinstance(fraction, int | float) or not 0.0 < fraction < 1.0:
-        raise DataError(f"fraction is a share of the observed cells between 0 and 1, not {fraction!r}.")
+    check_fraction(fraction)
     hidden = np.zeros(x.shape, dtype=np.bool_)
     left_in_row = (~np.isnan(x)).sum(axis=1)
     for d, kind in enumerate(kinds.values()):

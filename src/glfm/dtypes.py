@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from glfm.column import Column, ColumnType
 from glfm.errors import DataError
+from glfm.times import of_type, within
 
 __all__ = [
     "LEVELS",
@@ -29,6 +30,7 @@ __all__ = [
     "object_array",
     "object_column",
     "pandas_limits",
+    "pandas_times",
     "pandas_type",
 ]
 
@@ -90,7 +92,7 @@ def object_column(
     declared = None if levels is None else tuple(levels)
     if not declared and (kind == "other" or (not observed and kind != "date")):
         kind, declared = _judge(observed), None
-    plain = [value.item() if isinstance(value, np.generic) else value for value in observed]
+    plain = [value.item() if isinstance(value, np.number | np.bool_) else value for value in observed]
     if kind not in NUMBERS:
         values = np.full(objects.size, None, dtype=object)
         values[~missing] = object_array(plain)
@@ -170,6 +172,8 @@ def fit(
         if not np.isfinite(x).all():
             return None
         return np.clip(np.rint(x), *limits).astype(np.uint64 if limits[0] == 0 else np.int64)
+    if values.dtype.kind in "mM":
+        return values if kind == "date" else None
     if kind in LEVELS and levels is not None:
         return values if set(values.tolist()) <= set(levels) else None
     if kind == "string" or kind in LEVELS:
@@ -179,6 +183,8 @@ def fit(
 
 def as_observed(values: NDArray[Any], column: Column, observed: Iterable[Any]) -> NDArray[Any]:
     """Return what fills a column of objects: numbers of the Python type that its observed numbers share."""
+    if values.dtype.kind in "mM":
+        return object_array(of_type(values, observed))
     types: list[Any] = list({type(value) for value in observed})
     if not types:
         return object_array(values.tolist())
@@ -190,6 +196,18 @@ def as_observed(values: NDArray[Any], column: Column, observed: Iterable[Any]) -
         return object_array((values if fitted is None else fitted).tolist())
     make = (lambda value: Decimal(str(value))) if shared is Decimal else shared
     return object_array([make(value) for value in fitted.tolist()])
+
+
+def pandas_times(values: NDArray[Any], dtype: Any) -> Any:
+    """Return numpy's datetimes or durations as an array of a pandas dtype; those of a zone are in UTC."""
+    values = within(values, dtype)
+    if isinstance(dtype, pd.ArrowDtype):
+        native = nw.new_series("", values, backend="pyarrow").to_native()
+        return pd.arrays.ArrowExtensionArray(native.cast(dtype.pyarrow_dtype, safe=False))
+    times = pd.Series(values)
+    return (
+        (times.dt.tz_localize("UTC") if isinstance(dtype, pd.DatetimeTZDtype) else times).astype(dtype).array
+    )
 
 
 def object_array(values: Iterable[Any]) -> NDArray[Any]:

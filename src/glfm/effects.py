@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +16,7 @@ from glfm.kinds.base import Kind
 from glfm.kinds.levelled import LevelledKind
 from glfm.kinds.numeric import NumericKind
 from glfm.problem import Problem
+from glfm.times import in_words
 
 __all__ = [
     "NOTICEABLE_CHANGE",
@@ -255,8 +256,13 @@ def telling(effects: pd.DataFrame) -> pd.DataFrame:
     return found.iloc[np.argsort(-found["effect"].abs().to_numpy(dtype=np.float64), kind="stable")]
 
 
-def implications(effects: pd.DataFrame, most: int | None = None) -> list[str]:
-    """Return what one feature does in words, the largest noticeable effects first, one per column."""
+def implications(
+    effects: pd.DataFrame, kinds: Mapping[str, Kind] | None = None, most: int | None = None
+) -> list[str]:
+    """Return what one feature does in words, the largest noticeable effects first, one per column.
+
+    `kinds` say which columns are of dates or durations.
+    """
     levelled = set(effects["column"][effects["level"].notna()])
     said = []
     for _, row in telling(effects).iterrows():
@@ -266,7 +272,9 @@ def implications(effects: pd.DataFrame, most: int | None = None) -> list[str]:
         else:
             words = f"the mean position of {column}" if column in levelled else str(column)
         verb = "raises" if row["with"] >= row["without"] else "lowers"
-        said.append(f"{verb} {words} from {_short(row['without'])} to {_short(row['with'])}")
+        time = getattr((kinds or {}).get(column), "time", None)
+        ends = [in_words(row[end], time) if time else _short(row[end]) for end in ("without", "with")]
+        said.append(f"{verb} {words} from {ends[0]} to {ends[1]}")
     return said[:most]
 
 

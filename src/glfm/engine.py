@@ -15,7 +15,7 @@ from glfm.chain import Chain
 from glfm.errors import FileError, FitWarning, SchemaError
 from glfm.progress import Progress
 
-__all__ = ["Keeper", "LocalEngine", "check_workers", "n_shards_of"]
+__all__ = ["Keeper", "LocalEngine", "check_workers", "n_shards_of", "n_workers"]
 
 _PATIENCE = 2.0  # seconds after which the user is told what takes so long
 _ROWS_PER_SHARD, _MOST_SHARDS = 50_000, 64
@@ -72,7 +72,7 @@ class LocalEngine:
         before its first draw keeps its last state. What `keeper` cannot write stops the chains too.
         """
         stop = threading.Event()
-        workers = _workers(n_jobs, len(chains))
+        workers = n_workers(n_jobs, len(chains))
         seconds = None if time_budget is None else time_budget * workers / len(chains)
         failure: KeyboardInterrupt | FileError | None = None
         with Progress(
@@ -239,7 +239,8 @@ def check_workers(n_jobs: int | None) -> None:
         raise SchemaError(f"n_jobs is a positive number, -1 or None for all cores, not {n_jobs!r}.")
 
 
-def _workers(n_jobs: int | None, n_chains: int) -> int:
+def n_workers(n_jobs: int | None, n_chains: int) -> int:
+    """Return how many chains run at a time."""
     if n_jobs is None or n_jobs == -1:
         return max(1, min(os.cpu_count() or 1, n_chains))
     return min(n_jobs, n_chains)

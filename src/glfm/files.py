@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,8 @@ def read_table(
         Text that marks a hole of a csv file, besides an empty cell; None: what pandas takes for one, such
         as NA or null.
     schema
-        Kinds that are known: a column whose levels are text is read as text.
+        Kinds that are known: a column whose levels are text is read as text, and text in a column of numbers
+        as ISO 8601 dates (2020-01-31, 2020-01-31 14:05) if all of it is.
     """
     extension = check_extension(path)
     if not path.is_file():
@@ -50,9 +52,8 @@ def read_table(
     try:
         if extension == ".parquet":
             return pd.read_parquet(path)
-        if extension == ".json":
-            return _read_json(path)
-        return _read_csv(path, na, schema or {})
+        frame = _read_json(path) if extension == ".json" else _read_csv(path, na, schema or {})
+        return _with_dates(frame, schema or {})
     except ImportError as error:
         raise DataError("Parquet files need pyarrow: install it with pip install pyarrow.") from error
     except DataError:
@@ -111,6 +112,19 @@ def _has_text_levels(kind: Kind | None) -> bool:
     return any(isinstance(level, str) for level in levels)
 
 
+def _with_dates(frame: pd.DataFrame, schema: Mapping[str, Kind | None]) -> pd.DataFrame:
+    """Return the table with dates in place of text where the schema says that a column holds numbers."""
+    for name in frame.columns:
+        kind = schema.get(str(name))
+        if kind is None or not kind.is_number or not pd.api.types.is_string_dtype(frame[name].dtype):
+            continue
+        try:
+            frame[name] = pd.to_datetime(frame[name], format="ISO8601")
+        except ValueError:  # the schema will refuse the text, in a sentence about it
+            continue
+    return frame
+
+
 def _read_json(path: Path) -> pd.DataFrame:
     """Read a list of objects, or an object of lists; pandas would take text for numbers and dates."""
     data = json.loads(path.read_text(encoding="utf-8"))
@@ -120,7 +134,13 @@ def _read_json(path: Path) -> pd.DataFrame:
 def _as_json(frame: pd.DataFrame) -> str:
     """Return a list of objects; pandas would cut off the last digits of numbers."""
     records = frame.astype(object).where(frame.notna(), None).to_dict("records")
-    return json.dumps(records, indent=1, ensure_ascii=False, default=str) + "\n"
+    return json.dumps(records, indent=1, ensure_ascii=False, default=_as_text) + "\n"
+
+
+def _as_text(value: object) -> str:
+    """Return a value that JSON has no word for; a time at midnight is a date."""
+    text = str(value)
+    return text.removesuffix(" 00:00:00") if isinstance(value, datetime) else text
 
 
 def _first_line(error: Exception) -> str:

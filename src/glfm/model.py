@@ -11,7 +11,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from glfm.calibration import Calibration, certify
@@ -26,7 +26,7 @@ from glfm.problem import NO_ROWS, Problem
 from glfm.questions import Questions
 from glfm.relations import Relations
 from glfm.schema import Schema
-from glfm.settings import at_least_one, check_budget, read_alpha, read_pinned, seed_sequence
+from glfm.settings import at_least_one, check_budget, check_table, read_alpha, read_pinned, seed_sequence
 from glfm.storage import Fitted, Stage, read, write
 from glfm.table import Frame, encode
 from glfm.whatif import WhatIf
@@ -36,7 +36,7 @@ __all__ = ["GLFM", "load"]
 _MOST_ROUNDS = 5  # until="converged": the first run, and four times twice as many sweeps again
 
 
-class GLFM(BaseEstimator, Questions, Relations, WhatIf, Changes):  # type: ignore[misc]
+class GLFM(TransformerMixin, BaseEstimator, Questions, Relations, WhatIf, Changes):  # type: ignore[misc]
     """A general latent feature model of a table with columns of different kinds.
 
     Parameters
@@ -165,7 +165,7 @@ class GLFM(BaseEstimator, Questions, Relations, WhatIf, Changes):  # type: ignor
         check_budget(time_budget)
         if until not in (None, "converged"):
             raise SchemaError(f'until is None or "converged", not {until!r}.')
-        frame = Frame.read(X)
+        frame = Frame.read(check_table(self, X, reset=True))
         schema = Schema.infer(frame, self.schema)
         table = encode(frame, schema.kinds)
         problem = Problem(schema.kinds, table.x, priors, read_pinned(inactive, frame.n_rows))
@@ -196,7 +196,11 @@ class GLFM(BaseEstimator, Questions, Relations, WhatIf, Changes):  # type: ignor
     ) -> None:
         self.schema_ = schema
         self.n_features_in_ = len(frame.names)
-        self.feature_names_in_ = np.array(frame.names, dtype=object)
+        if frame.is_named:
+            self.feature_names_in_ = np.array(frame.names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        self._summarised = {}
         self._frame, self._problem, self._chains, self._sample_seed = frame, problem, chains, sample_seed
 
     def continue_fit(self, n_draws: int, *, time_budget: float | None = None) -> Self:
@@ -266,7 +270,12 @@ class GLFM(BaseEstimator, Questions, Relations, WhatIf, Changes):  # type: ignor
         return self.fit(X, y, **fit_params).transform()
 
     def calibration(
-        self, X: Any = None, *, fraction: float = 0.05, random_state: int | None = None
+        self,
+        X: Any = None,
+        *,
+        fraction: float = 0.05,
+        random_state: int | None = None,
+        time_budget: float | None = None,
     ) -> Calibration:
         """Return how well intervals and predictions hold for observed cells that are hidden on purpose.
 
@@ -282,6 +291,8 @@ class GLFM(BaseEstimator, Questions, Relations, WhatIf, Changes):  # type: ignor
             possible, and never the last one of a row, a column or a level.
         random_state
             A seed for what is hidden and for the fit; None: that of the model.
+        time_budget
+            Of the fit, as in `fit`.
         """
         if X is None:
             check_is_fitted(self, "draws_")
@@ -290,7 +301,14 @@ class GLFM(BaseEstimator, Questions, Relations, WhatIf, Changes):  # type: ignor
             frame = Frame.read(X)
             schema, pinned = Schema.infer(frame, self.schema), None
         seed = self.random_state if random_state is None else random_state
-        return certify(self, frame, schema, pinned, fraction, seed_sequence(seed))
+        return certify(self, frame, schema, pinned, fraction, seed_sequence(seed), time_budget)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        return tags
 
     def save(self, path: str | PathLike[str], *, data: bool = True) -> Path:
         """Write the fitted model to one file, which `glfm.load` reads; return its path.

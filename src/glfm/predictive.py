@@ -62,7 +62,7 @@ class Predictive:
 
     def mean(self) -> Any:
         """Return the means of the numeric columns."""
-        return self._frame.new(self._columns("is_number", _mean))
+        return self._frame.new(self._decoded(self._columns("is_number", _mean)))
 
     def median(self) -> Any:
         """Return the medians of the numeric and ordinal columns."""
@@ -97,7 +97,10 @@ class Predictive:
         return self._frame.new({str(level): p[:, r] for r, level in enumerate(levels)})
 
     def logpdf(self, values: Any) -> Any:
-        """Return the log density (of a discrete cell: log probability) of given values; NaN in the holes."""
+        """Return the log density (of a discrete cell: log probability) of given values; NaN in the holes.
+
+        Densities of dates and durations are per day.
+        """
         return self._frame.new(self._at(values, "name", lambda cells, x: cells.log_density(x)))
 
     def cdf(self, values: Any) -> Any:
@@ -105,7 +108,7 @@ class Predictive:
         return self._frame.new(self._at(values, "is_ordered", lambda cells, x: cells.cdf(x)))
 
     def sd(self) -> Any:
-        """Return the standard deviations of the numeric columns."""
+        """Return the standard deviations of the numeric columns; those of dates and durations in days."""
         return self._frame.new(self._columns("is_number", _sd))
 
     def entropy(self) -> Any:

@@ -18,6 +18,7 @@ from glfm.column import Column
 from glfm.errors import FitWarning, SchemaError
 from glfm.kinds import KINDS, Kind, find_kind
 from glfm.kinds.levelled import LevelledKind
+from glfm.kinds.numeric import NumericKind
 from glfm.table import Frame
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ _FEW = 20  # up to so many values nothing looks like an id
 _ID_NAME = re.compile(
     r"(^|[^a-zA-Z])(id|key|code|uuid|no|nr|number|index)$|[a-z]Id$|ID$|patno$", re.IGNORECASE
 )
+_ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}([ T]\d{2}:|$)")
+_DATES = "looks like dates: call it real to model it in days"
 _HEAD = ("column", "kind", "details", "reason")
 
 
@@ -85,19 +88,20 @@ class Schema(Mapping[str, Kind | None]):
                 raise SchemaError(_unknown_column(name, table.names))
         kinds: dict[str, Kind | None] = {}
         reasons: dict[str, str] = {}
-        ignored, empty = [], []
+        ignored: dict[str, str] = {}
+        empty = []
         for name in table.names:
             if name in known and known[name] is None:
                 kinds[name], reasons[name] = None, known.reasons[name]
                 continue
             column = table.column(name)
-            _refuse(column, is_given=name in known)
+            _refuse(column, known.get(name))
             if name in known:
                 kind, reasons[name] = known[name], known.reasons[name]
             else:
                 kind, reasons[name] = _choose(column)
                 if kind is None:
-                    ignored.append(name)
+                    ignored[name] = reasons[name]
             if kind is not None and not column.observed.size:
                 empty.append(name)
             kinds[name] = None if kind is None else _learn(kind, column)
@@ -279,6 +283,8 @@ def _why_ignored(column: Column) -> str | None:
     n_distinct, n_observed = len(column.distinct), column.observed.size
     if n_distinct <= _FEW:
         return None
+    if column.type == "string" and all(map(_ISO_DATE.match, column.distinct)):
+        return _DATES
     if column.type in ("string", "category") and 4 * n_distinct > n_observed:
         return f"looks like an id or free text: {n_distinct} values in {n_observed} cells"
     if column.is_whole and n_distinct == n_observed:
@@ -291,14 +297,14 @@ def _why_ignored(column: Column) -> str | None:
     return None
 
 
-def _refuse(column: Column, is_given: bool) -> None:
-    """Raise a sentence for a column that no kind can model."""
-    if column.type == "date":
+def _refuse(column: Column, given: Kind | None) -> None:
+    """Raise a sentence for a column that no kind can model, or that nobody has asked to model."""
+    if column.type == "date" and not isinstance(given, NumericKind):
         raise SchemaError(
-            f"Column {column.name!r} holds dates or times, which no kind models: convert it to a number, "
-            'such as days since a start, or set it to "ignore".'
+            f'Column {column.name!r} holds dates or times: say in the schema that it is "real", which models '
+            'it in days, or set it to "ignore".'
         )
-    if column.type == "other" and not (is_given and _is_hashable(column)):
+    if column.type == "other" and (given is None or not _is_hashable(column)):
         types = sorted({type(value).__name__ for value in column.observed})
         raise SchemaError(
             f"Column {column.name!r} holds values of type {', '.join(types[:4])}: convert it to numbers "
@@ -313,11 +319,13 @@ def _is_hashable(column: Column) -> bool:
         return False
 
 
-def _warn(ignored: list[str], empty: list[str]) -> None:
+def _warn(ignored: Mapping[str, str], empty: list[str]) -> None:
     if ignored:
+        name, reason = next(iter(ignored.items()))
+        kind = "real" if reason == _DATES else "categorical"
         warnings.warn(
-            f"Ignoring {_listing(ignored)}, which look like ids, row numbers or free text: to model one, "
-            f'name its kind in the schema, as in {{{ignored[0]!r}: "categorical"}}; to agree, say "ignore".',
+            f"Ignoring {_listing(ignored)}, which look like ids, dates, row numbers or free text: to model "
+            f'one, name its kind in the schema, as in {{{name!r}: "{kind}"}}; to agree, say "ignore".',
             FitWarning,
             stacklevel=4,
         )

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import numbers
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_array, validate_data
 
 from glfm.errors import DataError, SchemaError
+from glfm.table import Frame
 
-__all__ = ["at_least_one", "check_budget", "read_alpha", "read_pinned", "seed_sequence"]
+__all__ = ["at_least_one", "check_budget", "check_table", "read_alpha", "read_pinned", "seed_sequence"]
 
 
 def read_alpha(alpha: object) -> tuple[float | None, tuple[float, float]]:
@@ -31,6 +34,24 @@ def check_budget(time_budget: float | None) -> None:
     """Refuse a time budget that is not positive."""
     if time_budget is not None and not time_budget > 0:
         raise SchemaError(f"time_budget is a positive number of seconds, not {time_budget!r}.")
+
+
+def check_table(estimator: Any, X: Any, reset: bool = False) -> Any:
+    """Return a table whose shape is checked as scikit-learn does, if it is an array or a list of rows.
+
+    `reset` says that it is the table of a fit; otherwise it must have as many columns as that one.
+    """
+    is_array = hasattr(X, "tocsr") or (hasattr(X, "__array__") and not hasattr(X, "to_frame"))
+    if isinstance(X, Frame) or hasattr(X, "columns") or not (is_array or isinstance(X, list | tuple)):
+        return X
+    try:
+        if is_array:
+            X = check_array(X, dtype=None, ensure_all_finite=False, estimator=estimator, input_name="X")
+        if not reset:
+            validate_data(estimator, X, reset=False, skip_check_array=True)
+    except ValueError as error:
+        raise DataError(str(error)) from error
+    return X
 
 
 def at_least_one(n_draws: int) -> int:

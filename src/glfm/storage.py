@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from os import PathLike
 from pathlib import Path
@@ -77,6 +77,10 @@ class Fitted:
 
 class AbsentRows(Frame):
     """The table of a fit whose rows were left out of its file: whatever is asked of it is refused."""
+
+    def __init__(self, names: Iterable[object], n_rows: int) -> None:
+        super().__init__(names, n_rows)
+        self.is_named = self.names != [f"x{i}" for i in range(len(self.names))]
 
     def column(self, name: str) -> Column:
         raise DataError(NO_ROWS)

@@ -97,7 +97,7 @@ class Summary:
         words, status = [], []
         for name in table.index:
             mine = self.effects[self.effects["feature"] == name]
-            words.append("; ".join(implications(mine)))
+            words.append("; ".join(implications(mine, self._problem.kinds)))
             status.append(_status(table.loc[name], bool(noticeable(mine).any())))
         table["status"] = np.array(status, dtype=object)
         table["implications"] = np.array(words, dtype=object)

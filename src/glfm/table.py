@@ -28,10 +28,12 @@ from glfm.dtypes import (
     object_array,
     object_column,
     pandas_limits,
+    pandas_times,
     pandas_type,
 )
 from glfm.errors import DataError
 from glfm.kinds import Kind
+from glfm.times import within
 
 __all__ = ["Frame", "Table", "encode"]
 
@@ -90,6 +92,9 @@ class Frame(ABC):
     n_rows
         How many rows there are.
     """
+
+    #: Whether the user has named the columns, which those of an array are not.
+    is_named = True
 
     def __init__(self, names: Iterable[object], n_rows: int) -> None:
         labels = list(names)
@@ -203,6 +208,12 @@ class Frame(ABC):
         except ValueError:
             raise DataError(f"The table has no column {name!r}: its columns are {self.names}.") from None
 
+    def _native(self, name: str, values: NDArray[Any]) -> Any:
+        """Return a new column; times are in the type, and so the zone, of the user's column."""
+        if values.dtype.kind in "mM" and name in self.names:
+            return self._fill(self.column(name), values, np.arange(self.n_rows))
+        return _guessable(values)
+
     def _fill(self, column: Column, values: NDArray[Any], rows: Rows) -> Any:
         """Return the native column with `values` in `rows`, of its own type where that can hold them."""
         filled = self._put(column, values, rows)
@@ -269,7 +280,8 @@ class _PandasFrame(Frame):
         return object_column(name, kind, objects, dictionary_levels(series.array.__arrow_array__()))
 
     def new(self, values: Mapping[str, NDArray[Any]]) -> Any:
-        frame = pd.DataFrame({i: np.array(v) for i, v in enumerate(values.values())}, index=self._data.index)
+        columns = {i: self._native(name, values[name]) for i, name in enumerate(values)}
+        frame = pd.DataFrame(columns, index=self._data.index)
         if all(name in self.names for name in values):
             frame.columns = self._data.columns[[self._position(name) for name in values]]
         else:
@@ -296,6 +308,9 @@ class _PandasFrame(Frame):
             array = array.add_categories([v for v in dict.fromkeys(fitted) if v not in array.categories])
         elif kind in LEVELS:
             return type(array)(fill_dictionary(array.__arrow_array__(), fitted, rows))
+        elif kind == "date":
+            array[rows] = pandas_times(fitted, dtype)
+            return array
         elif isinstance(dtype, pd.SparseDtype):
             dense = np.array(array)
             dense[rows] = fitted
@@ -316,6 +331,8 @@ class _PandasFrame(Frame):
 
 class _ArrayFrame(_PandasFrame):
     """A 2-D array, held as a pandas frame; its columns are x0, x1, ..."""
+
+    is_named = False
 
     def __init__(self, data: NDArray[Any]) -> None:
         is_text = data.dtype.kind == "U"
@@ -363,14 +380,14 @@ class _NarwhalsFrame(Frame):
         return other
 
     def new(self, values: Mapping[str, NDArray[Any]]) -> Any:
-        columns = {name: _guessable(array) for name, array in values.items()}
+        columns = {name: self._native(name, array) for name, array in values.items()}
         return nw.from_dict(columns, backend=self._backend).to_native()
 
     def _put(self, column: Column, values: NDArray[Any], rows: Rows) -> Any:
         series = self._data.get_column(column.name)
         native = series.to_native()
         dtype = native.dtype if self._backend.is_polars() else native.type
-        kind = narwhals_type(series)
+        kind = "date" if column.type == "date" else narwhals_type(series)
         fitted = fit(values, kind, narwhals_limits(series.dtype, dtype), column.declared_levels)
         if fitted is None:
             return None
@@ -379,7 +396,12 @@ class _NarwhalsFrame(Frame):
         if series.dtype == nw.Decimal:
             # Some libraries cut off the digits of a float that they ought to round.
             fitted = object_array([Decimal(f"{value:.{dtype.scale}f}") for value in fitted])
-        fill = nw.new_series(column.name, _guessable(fitted), backend=self._backend).to_native().cast(dtype)
+        if kind == "date":
+            fitted = within(fitted, dtype)
+        # Arrow would refuse to drop the microseconds of a time.
+        unsafe = {"safe": False} if kind == "date" and self._backend.is_pyarrow() else {}
+        fill = nw.new_series(column.name, _guessable(fitted), backend=self._backend).to_native()
+        fill = fill.cast(dtype, **unsafe)
         both = nw.concat(
             [series.to_frame(), nw.from_native(fill, series_only=True).alias(column.name).to_frame()]
         )

@@ -1,6 +1,7 @@
 """The command line: results, and one sentence for whatever is wrong."""
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -10,7 +11,10 @@ import pandas as pd
 import pytest
 
 import glfm
+from glfm.cli import app
+from glfm.cli.cost import duration, size
 from glfm.datasets import make_clinic
+from glfm.files import read_table, write_table
 
 QUICK = ["--chains", "1", "--draws", "5", "--quiet"]
 
@@ -312,3 +316,80 @@ def test_a_checkpoint_is_gone_on_from_and_removed(run: Run, table: Path) -> None
     assert out.startswith("Wrote m.glfm.")
     assert len(glfm.load("m.glfm").draws_) == 5
     assert not table.with_name("run.ckpt").exists()
+
+
+def test_every_command_has_an_example(run: Run) -> None:
+    commands = [command.name or command.callback.__name__ for command in app.registered_commands]
+    for name in commands:
+        code, out, _ = run(name, "--help")
+        assert code == 0
+        assert f"Example: glfm {name}" in out, name
+
+
+def test_shells_complete_commands(monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
+    for name, value in (("_GLFM_COMPLETE", "complete_bash"), ("COMP_WORDS", "glfm im"), ("COMP_CWORD", "1")):
+        monkeypatch.setenv(name, value)
+    assert run()[1].split() == ["impute"]
+
+
+def test_what_it_will_cost_is_said_before_a_fit(run: Run, table: Path) -> None:
+    few = ["--chains", "1", "--draws", "2"]
+    commands = {"fit": ["-o", "model.glfm"], "impute": ["-o", "done.csv"], "explore": [], "calibrate": []}
+    for command, more in commands.items():
+        code, _, err = run(command, "table.csv", *few, *more)
+        assert code == 0
+        first, second = err.splitlines()[:2]
+        assert first == "glfm: 24 rows, 4 columns, 16.7% of the cells missing."
+        assert re.fullmatch(
+            r"glfm: 1 chain of 404 sweeps: about \d+ (s|minutes) and \d+ MiB of memory, "
+            "estimated from a trial with some rows.",
+            second,
+        )
+
+
+def test_costs_as_people_say_them() -> None:
+    assert [duration(s) for s in (0.1, 80, 600, 7200, 3e5)] == [
+        "1 s",
+        "80 s",
+        "10 minutes",
+        "2.0 hours",
+        "3.5 days",
+    ]
+    assert [size(n) for n in (3e8, 5e9)] == ["286 MiB", "4.7 GiB"]
+
+
+def test_calibrate_keeps_to_its_time(run: Run, table: Path) -> None:
+    code, out, err = run("calibrate", "table.csv", "--draws", "100000", "--time-budget", "0.5", "--quiet")
+    assert code == 0
+    assert "stopped when its time was out" in err
+    assert "hidden" in out
+
+
+@pytest.mark.parametrize("extension", [".csv", ".csv.gz", ".parquet", ".json"])
+def test_every_type_of_file_in_and_out(run: Run, table: Path, extension: str) -> None:
+    if extension == ".parquet":
+        pytest.importorskip("pyarrow")
+    frame = read_table(table)
+    write_table(frame, table.with_name(f"in{extension}"))
+    code, _, err = run("impute", f"in{extension}", "-o", f"out{extension}", *QUICK)
+    assert (code, err) == (0, "")
+    done = read_table(table.with_name(f"out{extension}"))
+    assert done.notna().all(axis=None)
+    assert list(done["zip"].dropna().astype(str).str.len().unique()) == [3]
+
+
+def test_dates_in_a_file(run: Run, tmp_path: Path) -> None:
+    days = pd.date_range("2020-01-01", periods=30).strftime("%Y-%m-%d").to_series(index=range(30))
+    pd.DataFrame({"day": days.where(days.index % 5 > 0), "x": days.index * 0.1 - 1}).to_csv(
+        "days.csv", index=False
+    )
+    code, out, err = run("schema", "days.csv")
+    assert code == 0
+    assert "as in {'day': \"real\"}" in err
+    assert glfm.Schema.from_json(out).reasons["day"] == "looks like dates: call it real to model it in days"
+    Path("schema.json").write_text(out.replace('"ignore"', '"real"'))
+    for name in ("done.csv", "done.json"):
+        assert run("impute", "days.csv", "--schema", "schema.json", "-o", name, *QUICK)[0] == 0
+        done = read_table(tmp_path / name)["day"]
+        assert done.str.fullmatch(r"20\d\d-\d\d-\d\d").all()
+        assert (done == days)[days.index % 5 > 0].all()

@@ -26,7 +26,10 @@ from glfm.errors import DataError, SchemaError
 QUICK = {"n_chains": 1, "n_warmup": 15, "n_draws": 5, "thin": 1, "random_state": 0}
 
 
-@parametrize_with_checks([glfm.Imputer(**{**QUICK, "n_warmup": 3, "n_draws": 2})])
+BRIEF = {**QUICK, "n_warmup": 3, "n_draws": 2}
+
+
+@parametrize_with_checks([glfm.Imputer(**BRIEF), glfm.GLFM(**BRIEF, progress=False)])
 def test_what_scikit_learn_asks(estimator, check):
     check(estimator)
 
@@ -138,6 +141,51 @@ class TestContainers:
         assert list(imputer.get_feature_names_out()) == list(mixed())
         assert list(imputer.feature_names_in_) == list(mixed())
         assert imputer.n_features_in_ == 5
+
+
+@pytest.fixture(scope="module")
+def model():
+    return glfm.GLFM(**QUICK, progress=False).fit(iris()[0])
+
+
+class TestFeaturesAsColumns:
+    def test_arrays_give_arrays(self, model):
+        X, _ = iris()
+        for out in (model.transform(), model.transform(X[:5])):
+            assert isinstance(out, np.ndarray)
+            assert out.shape[1] == len(model.get_feature_names_out())
+        assert model.n_features_in_ == 4
+        assert not hasattr(model, "feature_names_in_")
+        with pytest.raises(DataError, match="X has 3 features, but GLFM is expecting 4 features"):
+            model.transform(X[:, :3])
+
+    @pytest.mark.parametrize("library", ["pandas", "polars"])
+    @pytest.mark.parametrize("given", ["array", "pandas", "polars"])
+    def test_set_output(self, library, given):
+        X, _ = iris()
+        frame = pd.DataFrame(X, columns=list("abcd"))
+        data = {"array": X, "pandas": frame, "polars": pl.from_pandas(frame)}[given]
+        model = glfm.GLFM(**QUICK, progress=False).set_output(transform=library)
+        expected = pl.DataFrame if library == "polars" else pd.DataFrame
+        for out in (model.fit_transform(data), model.transform(), model.transform(data)):
+            assert isinstance(out, expected)
+            assert list(out.columns) == list(model.get_feature_names_out())
+
+    def test_names_are_forgotten_with_the_frame(self):
+        model = glfm.GLFM(**QUICK, progress=False).fit(mixed())
+        assert list(model.feature_names_in_) == list(mixed())
+        assert not hasattr(model.fit(iris()[0]), "feature_names_in_")
+
+    def test_files_remember_an_array(self, model, tmp_path):
+        X, _ = iris()
+        for data in (True, False):
+            again = glfm.load(model.save(tmp_path / "model.glfm", data=data))
+            np.testing.assert_array_equal(again.transform(X[:5]), model.transform(X[:5]))
+
+    def test_pipeline(self):
+        X, y = iris()
+        pipeline = make_pipeline(glfm.GLFM(**{**QUICK, "n_warmup": 60}, progress=False), LogisticRegression())
+        assert cross_val_score(pipeline, X, y, cv=2).mean() > 0.5
 
 
 class TestPipelines:

@@ -10,7 +10,7 @@ SOURCE = Path(glfm.__file__).parent
 # From the ground up; modules of one line do not import each other, except inside a package.
 LAYERS = [
     ["errors", "column"],
-    ["archive", "kernels"],
+    ["archive", "kernels", "times"],
     ["mappings"],
     ["kinds"],
     ["dtypes"],

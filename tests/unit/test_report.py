@@ -165,7 +165,7 @@ def test_a_feature_of_all_rows_tells_none_apart(model: glfm.GLFM) -> None:
         share=np.where(first, 0.98, table["share"]), status=np.where(first, "everywhere", table["status"])
     )
     model = copy(model)
-    model._summarised = model.draws_, copy(model._summary)
+    model._summarised = {"draws": (model.draws_, copy(model._summary))}
     model._summary.__dict__["features"] = changed
     found = content_of(model)
     assert not any("F1" in pattern.name for pattern in found.patterns)

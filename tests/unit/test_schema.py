@@ -126,8 +126,8 @@ class TestIgnored:
             schema = Schema.infer(frame)
         assert len(caught) == 1
         assert str(caught[0].message) == (
-            "Ignoring 'code', 'row', 'shuffled', which look like ids, row numbers or free text: to model "
-            'one, name its kind in the schema, as in {\'code\': "categorical"}; to agree, say "ignore".'
+            "Ignoring 'code', 'row', 'shuffled', which look like ids, dates, row numbers or free text: to "
+            'model one, name its kind in the schema, as in {\'code\': "categorical"}; to agree, say "ignore".'
         )
         assert schema.ignored == ["code", "row", "shuffled"]
         assert schema.kinds.keys() == {"x"}
@@ -287,13 +287,13 @@ class TestRefused:
     @pytest.mark.parametrize(
         "column", [pd.to_datetime(["2020-01-01", None]), pd.Series([dt.date(2020, 1, 1), None], dtype=object)]
     )
-    @pytest.mark.parametrize("given", [None, {"a": "real"}, {"a": "categorical"}])
+    @pytest.mark.parametrize("given", [None, {"a": "categorical"}])
     def test_dates(self, column, given):
         with pytest.raises(SchemaError) as caught:
             infer({"a": column, "b": [1, 2]}, given)
         assert str(caught.value) == (
-            "Column 'a' holds dates or times, which no kind models: convert it to a number, such as days "
-            'since a start, or set it to "ignore".'
+            "Column 'a' holds dates or times: say in the schema that it is \"real\", which models it in "
+            'days, or set it to "ignore".'
         )
         assert infer({"a": column, "b": [1, 2]}, {"a": "ignore"}).ignored == ["a"]
 

@@ -2,6 +2,7 @@
 
 from glfm.cli import commands as commands  # which registers them
 from glfm.cli import questions as questions
+from glfm.cli import relations as relations
 from glfm.cli import whatif as whatif
 from glfm.cli.app import app, main
 

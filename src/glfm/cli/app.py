@@ -23,7 +23,7 @@ app = typer.Typer(
     name="glfm",
     help="Complete the holes of a messy table, and explain it by hidden yes-or-no features.",
     no_args_is_help=True,
-    add_completion=False,
+    add_completion=True,  # --install-completion and --show-completion
     pretty_exceptions_enable=False,
 )
 
@@ -37,7 +37,7 @@ def main() -> None:
         warnings.simplefilter("always", FitWarning)
         warnings.showwarning = _show_warning
         try:
-            app()
+            app(prog_name="glfm")
         except GLFMError as error:
             print(f"glfm: {error}", file=sys.stderr)
             sys.exit(2)

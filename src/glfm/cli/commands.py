@@ -21,12 +21,13 @@ from glfm.cli.options import (
     fitting,
     read_model,
 )
+from glfm.cli.output import put_picture, put_table
 from glfm.errors import DataError, FileError
 
 __all__: list[str] = []
 
 
-@app.command()
+@app.command(epilog="Example: glfm demo -o picture.png")
 def demo(
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Where the picture goes (png, pdf or svg).")
@@ -53,7 +54,7 @@ def demo(
     )
 
 
-@app.command()
+@app.command(epilog="Example: glfm schema data.csv > schema.json")
 def schema(
     data: Data,
     na: Na = None,
@@ -75,7 +76,7 @@ def schema(
     typer.echo(Schema(bare, inferred.reasons).to_json(), nl=False)
 
 
-@app.command()
+@app.command(epilog="Example: glfm fit data.csv -o model.glfm")
 @fitting
 def fit(
     data: Data,
@@ -98,7 +99,7 @@ def fit(
     *,
     options: Fitting,
 ) -> None:
-    """Fit a table and keep the model: glfm fit data.csv -o model.glfm.
+    """Fit a table and keep the model.
 
     With --checkpoint, a fit that was killed or stopped goes on with the same command, to the same draws; once
     the model of a whole fit is written, the checkpoint is removed.
@@ -119,7 +120,7 @@ def fit(
             typer.echo(f"glfm: the same command goes on from the checkpoint {checkpoint}.", err=True)
 
 
-@app.command()
+@app.command(epilog="Example: glfm impute data.csv --schema schema.json -o done.csv")
 @fitting
 def impute(
     data: DataOrModel = None,
@@ -142,7 +143,7 @@ def impute(
     *,
     options: Fitting,
 ) -> None:
-    """Fill the holes of a table: glfm impute data.csv -o done.csv.
+    """Fill the holes of a table.
 
     With --model nothing is fitted: glfm impute --model model.glfm new.csv -o done.csv fills rows that the
     model has never seen, and without a table those of its own.
@@ -163,16 +164,14 @@ def impute(
         fitted = options.fit(data)
         completed = fitted.impute(how=how.value, n=m)
     completed = [as_pandas(table) for table in (completed if m > 1 else [completed])]
-    if output is None:
-        typer.echo(completed[0].to_csv(index=False), nl=False)
-    elif m == 1:
-        write_table(completed[0], output)
+    if output is None or m == 1:
+        put_table(completed[0], output)
     else:
         for i, table in enumerate(completed, start=1):
             write_table(table, _numbered(output, i))
 
 
-@app.command()
+@app.command(epilog="Example: glfm explore data.csv -o report.html")
 @fitting
 def explore(
     data: DataOrModel = None,
@@ -188,8 +187,8 @@ def explore(
 ) -> None:
     """Explain a table in one HTML page that needs no network: features, patterns, surprising cells.
 
-    glfm explore data.csv -o report.html fits the table; glfm explore --model model.glfm -o report.html
-    explains the table that the model was fitted to.
+    With --model nothing is fitted: glfm explore --model model.glfm -o report.html explains the table that the
+    model was fitted to.
     """
     from glfm.report import check_page
 
@@ -204,7 +203,7 @@ def explore(
     typer.echo(f"Wrote {page}: open it in a browser.")
 
 
-@app.command()
+@app.command(epilog="Example: glfm calibrate data.csv --plot coverage.png")
 @fitting
 def calibrate(
     data: Data,
@@ -222,23 +221,19 @@ def calibrate(
     options: Fitting,
 ) -> None:
     """Hide some observed cells, predict them from the rest, and say whether intervals keep their word."""
-    from glfm.files import check_extension, read_table, write_table
+    from glfm.calibration import check_fraction
+    from glfm.files import check_extension, write_table
 
+    check_fraction(fraction)  # before the fit, not after
     if output is not None:
-        check_extension(output)  # before the fit, not after
+        check_extension(output)
     model = options.model()
-    frame = read_table(data, na=options.na, schema=model.schema)
-    result = model.calibration(frame, fraction=fraction)
+    frame = options.read(data, model)
+    result = model.calibration(frame, fraction=fraction, time_budget=options.time_budget)
     if output is not None:
         write_table(result.columns.reset_index(), output)
     if plot is not None:
-        from matplotlib.figure import Figure
-
-        from glfm.plots import save
-
-        figure = Figure(figsize=(7.0, 4.2), layout="constrained")
-        result.plot(figure.subplots())
-        save(figure, plot)
+        put_picture(result.plot, plot)
     typer.echo(repr(result))
 
 

@@ -72,7 +72,7 @@ Chains = Annotated[int, typer.Option("--chains", help="Number of chains.")]
 Draws = Annotated[int, typer.Option("--draws", help="Draws kept per chain.")]
 Jobs = Annotated[int | None, typer.Option("--jobs", help="Threads; default: one per chain and core.")]
 TimeBudget = Annotated[float | None, typer.Option("--time-budget", help="Seconds after which the fit stops.")]
-Quiet = Annotated[bool, typer.Option("--quiet", help="No progress on stderr.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="No estimate of the cost and no progress on stderr.")]
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,9 @@ class Fitting:
     def model(self) -> GLFM:
         """Return the model to fit."""
         from glfm.model import GLFM
+        from glfm.settings import check_budget
 
+        check_budget(self.time_budget)
         return GLFM(
             self.read_schema(),
             n_chains=self.chains,
@@ -111,10 +113,8 @@ class Fitting:
 
     def fit(self, data: Path, checkpoint: Path | None = None, checkpoint_every: float = 60.0) -> GLFM:
         """Return a model of the table in a file; go on from the checkpoint if there is one."""
-        from glfm.files import read_table
-
         model = self.model()
-        frame = read_table(data, na=self.na, schema=model.schema)
+        frame = self.read(data, model)
         resume = checkpoint if checkpoint is not None and checkpoint.exists() else None
         if resume is not None:
             typer.echo(f"glfm: going on from the checkpoint {resume}.", err=True)
@@ -125,6 +125,16 @@ class Fitting:
             resume=resume,
             time_budget=self.time_budget,
         )
+
+    def read(self, data: Path, model: GLFM) -> Any:
+        """Return the table in a file, having said on stderr what it will cost to fit it."""
+        from glfm.cli.cost import announce
+        from glfm.files import read_table
+
+        frame = read_table(data, na=self.na, schema=model.schema)
+        if not self.quiet:
+            announce(model, frame, lambda text: typer.echo(f"glfm: {text}", err=True))
+        return frame
 
 
 def fitting(command: Callable[..., None]) -> Callable[..., None]:

@@ -10,12 +10,13 @@ import typer
 
 from glfm.cli.app import app
 from glfm.cli.options import DataOrModel, Fitting, ModelFile, Unseen, fitting, read_model
+from glfm.cli.output import put_table
 from glfm.errors import DataError
 
 if TYPE_CHECKING:
     from glfm.schema import Schema
 
-__all__: list[str] = []
+__all__ = ["Model"]
 
 Model = Annotated[Path, typer.Argument(help="A model of the command fit.")]
 Given = Annotated[
@@ -24,7 +25,7 @@ Given = Annotated[
 ]
 
 
-@app.command()
+@app.command(epilog="Example: glfm simulate model.glfm -n 100 --given smoker=yes -o rows.csv")
 def simulate(
     model: Model,
     n: Annotated[int, typer.Option("-n", help="How many rows.")] = 1,
@@ -39,8 +40,8 @@ def simulate(
         int | None, typer.Option("--seed", min=0, help="Another seed gives other rows; default: the model's.")
     ] = None,
 ) -> None:
-    """Draw new rows: glfm simulate model.glfm -n 100 --given smoker=yes -o rows.csv."""
-    from glfm.files import as_pandas, check_extension, write_table
+    """Draw new rows, whole or given some of their cells."""
+    from glfm.files import as_pandas, check_extension
     from glfm.model import load
 
     if output is not None:
@@ -48,20 +49,17 @@ def simulate(
     fitted = load(model)
     known = _read_given(given, fitted.schema_)
     rows = as_pandas(fitted.simulate(n, columns or None, known, random_state=seed))
-    if output is None:
-        typer.echo(rows.to_csv(index=False), nl=False)
-    else:
-        write_table(rows, output)
+    put_table(rows, output)
 
 
-@app.command()
+@app.command(epilog="Example: glfm ask model.glfm age --given smoker=yes")
 def ask(
     model: Model,
     target: Annotated[str, typer.Argument(help="The column to ask for.")],
     given: Given = None,
     as_json: Annotated[bool, typer.Option("--json", help="All numbers, as JSON.")] = False,
 ) -> None:
-    """Say what a column may be, given others: glfm ask model.glfm age --given smoker=yes."""
+    """Say what a column may be, given others."""
     from glfm.model import load
 
     fitted = load(model)
@@ -69,7 +67,7 @@ def ask(
     typer.echo(json.dumps(answer.to_dict(), indent=1, ensure_ascii=False, default=str) if as_json else answer)
 
 
-@app.command()
+@app.command(epilog="Example: glfm surprisal data.csv -o odd.csv")
 @fitting
 def surprisal(
     data: DataOrModel = None,
@@ -90,7 +88,7 @@ def surprisal(
     glfm surprisal data.csv -o odd.csv fits the table; glfm surprisal --model model.glfm new.csv judges rows
     that the model has never seen, and without a table those of its own.
     """
-    from glfm.files import check_extension, read_table, write_table
+    from glfm.files import check_extension, read_table
 
     if output is not None:
         check_extension(output)  # before the fit, not after
@@ -102,10 +100,7 @@ def surprisal(
         raise DataError("There is nothing to judge: name a table, or a model with --model.")
     else:
         cells = options.fit(data).odd_cells(top=top)
-    if output is None:
-        typer.echo(cells.to_csv(index=False), nl=False)
-    else:
-        write_table(cells, output)
+    put_table(cells, output)
 
 
 def _read_given(given: list[str] | None, schema: Schema) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from glfm.cli.app import app
+from glfm.cli.output import put_picture
 from glfm.errors import DataError
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 
-@app.command()
+@app.command(epilog="Example: glfm sensitivity age --model model.glfm --deltas=-1,0,1")
 def sensitivity(
     column: Annotated[str, typer.Argument(help="The column whose imputed cells are shifted.")],
     model: Annotated[Path, typer.Option("--model", help="A model of the command fit, with its rows.")],
@@ -39,7 +40,7 @@ def sensitivity(
 ) -> None:
     """Shift the imputed cells of a column step by step, and say what that does to its mean or share.
 
-    Holes may not be there at random: glfm sensitivity age --model model.glfm --deltas=-1,0,1.
+    Holes may not be there at random.
     """
     from glfm.files import check_extension, write_table
     from glfm.model import load
@@ -53,13 +54,7 @@ def sensitivity(
     if output is not None:
         write_table(result.table.reset_index(), output)
     if plot is not None:
-        from matplotlib.figure import Figure
-
-        from glfm.plots import save
-
-        figure = Figure(figsize=(7.0, 4.2), layout="constrained")
-        result.plot(figure.subplots())
-        save(figure, plot)
+        put_picture(result.plot, plot)
     typer.echo(repr(result))
 
 

@@ -32,6 +32,7 @@ from glfm.mappings import (
     find_transform,
     standard_inverse,
 )
+from glfm.times import from_days, read_days, time_of
 
 __all__ = ["NumericKind"]
 
@@ -55,6 +56,8 @@ class NumericKind(Kind):
         Of the mapping: x = unit * m(shift + scale * w); learnt where None.
     aux_variance
         Variance of u, the small noise between a pseudo-observation and its value.
+    time
+        What a number of days stands for: "date", "datetime" or "duration"; learnt from the column.
     """
 
     is_number: ClassVar[bool] = True
@@ -62,6 +65,8 @@ class NumericKind(Kind):
     #: No value lies below it.
     lowest: ClassVar[float] = -np.inf
     default_mapping: ClassVar[str] = "affine"
+    #: Which times the kind models in days.
+    times: ClassVar[tuple[str, ...]] = ()
 
     mapping: Any = None
     transform: Any = None
@@ -69,6 +74,7 @@ class NumericKind(Kind):
     scale: float | None = None
     unit: float | None = None
     aux_variance: float = 0.001
+    time: str | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -79,6 +85,9 @@ class NumericKind(Kind):
         self._check_numbers("scale", "unit", above=0.0)
         if self.aux_variance < 0:
             raise SchemaError(f"aux_variance must not be negative, not {self.aux_variance!r}.")
+        if self.time is not None and self.time not in self.times:
+            allowed = f"one of {', '.join(self.times)}" if self.times else "left out"
+            raise SchemaError(f"time of a {self.name} column must be {allowed}, not {self.time!r}.")
 
     # ---- columns
 
@@ -106,14 +115,26 @@ class NumericKind(Kind):
 
     def _read(self, column: Column) -> FloatArray:
         """Return the values if the kind allows them all."""
+        if column.type == "date":
+            known = self.time if self.time or not self._is_learnt else "number"
+            return self._checked(column, read_days(column, self.name, self.times, known))
+        if self.time is not None and column.observed.size:
+            raise DataError(
+                f"Column {column.name!r} holds {str(column.observed[0])[:40]!r} but was a {self.time} in the "
+                "fit: convert it to what it was."
+            )
         if not column.is_number:
             raise DataError(
                 f"Column {column.name!r} is declared {self.name} but holds text such as "
-                f"{str(column.observed[0])[:40]!r}: convert it to numbers or call it categorical."
+                f"{str(column.observed[0])[:40]!r}: convert it to numbers (dates: to datetimes) or "
+                "call it categorical."
                 if column.observed.size
                 else f"Column {column.name!r} is declared {self.name} but has no numeric type: convert it."
             )
-        x = np.array(column.values, dtype=np.float64)
+        return self._checked(column, np.array(column.values, dtype=np.float64))
+
+    def _checked(self, column: Column, x: FloatArray) -> FloatArray:
+        """Return numbers if the kind allows them all."""
         observed = x[~np.isnan(x)]
         if np.isinf(observed).any():
             raise DataError(
@@ -129,12 +150,14 @@ class NumericKind(Kind):
         return x
 
     def decode(self, x: FloatArray) -> NDArray[Any]:
-        return x
+        return x if self.time is None else from_days(x, self.time)
 
     def learn(self, column: Column) -> Self:
         x = self._read(column)
         x = x[~np.isnan(x)]
         learnt = self._learn_more(x)
+        if column.type == "date" and self.time is None:
+            learnt = replace(learnt, time=time_of(column))
         if self._is_learnt:
             return learnt
         points = learnt._representatives(x)

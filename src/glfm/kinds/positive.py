@@ -38,6 +38,7 @@ class Positive(NumericKind):
     priority: ClassVar[int] = 40
     lowest: ClassVar[float] = 0.0
     default_mapping: ClassVar[str] = "softplus"
+    times: ClassVar[tuple[str, ...]] = ("duration",)
 
     smallest: float | None = None
 

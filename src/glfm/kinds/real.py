@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from glfm.column import Column, FloatArray
 from glfm.kinds.numeric import NumericKind
+from glfm.times import TIMES
 
 __all__ = ["Real"]
 
@@ -27,6 +28,7 @@ class Real(NumericKind):
     name: ClassVar[str] = "real"
     letter: ClassVar[str] = "g"
     priority: ClassVar[int] = 50
+    times: ClassVar[tuple[str, ...]] = TIMES
 
     @classmethod
     def claim(cls, column: Column) -> str | None:

@@ -47,10 +47,12 @@ def unpack(described: Any, place: str, n_rows: int, reader: Reader) -> pd.DataFr
         i: _unpack_column(one, f"{place}/{i}", n_rows, reader) for i, one in enumerate(described["columns"])
     }
     index = _unpack_index(described["index"], f"{place}/index", n_rows, reader)
-    # As series, since a frame would judge bare arrays of objects by their values.
-    frame = pd.DataFrame(
-        {i: pd.Series(array, index=index, copy=False) for i, array in columns.items()}, index
-    )
+    # Typed series, since pandas would judge bare arrays of objects by their values.
+    typed = [object if one["type"] == "object" else None for one in described["columns"]]
+    series: Any = {
+        i: pd.Series(array, index=index, copy=False, dtype=typed[i]) for i, array in columns.items()
+    }
+    frame = pd.DataFrame(series, index)
     frame.columns = _unpack_index(described["labels"], f"{place}/labels", len(columns), reader)
     return frame
 

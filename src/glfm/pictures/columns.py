@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
@@ -106,7 +107,12 @@ def draw_patterns(
 def _draw(ax: Axes, table: pd.DataFrame, scale: Scale | None, kind: Kind, alone: bool) -> list[Artist]:
     if scale is None:
         return draw_levels(ax, table, is_ordered=kind.is_ordered, alone=alone)
-    return draw_numbers(ax, table, scale)
+    artists = draw_numbers(ax, table, scale)
+    if getattr(kind, "time", None) in ("date", "datetime"):
+        locator = AutoDateLocator(minticks=2, maxticks=4)  # type: ignore[no-untyped-call]
+        ax.xaxis.set_major_locator(locator)
+        ax.xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
+    return artists
 
 
 def _panel_height(kind: Kind, n_series: int, alone: bool) -> float:
@@ -210,7 +216,7 @@ def draw_pseudo(name: str, kind: Kind, column: Column, transform: object) -> Art
     own = find_transform(kind.transform)
     plain: NumericKind = kind if own is None else _relearnt(kind, None, column)
     after = kind if given is None else _relearnt(kind, transform, column)
-    values = np.asarray(column.observed, dtype=np.float64)
+    values = kind.encode_value(column)[~column.missing]
     parts = {"values": values, "pseudo-observations": plain.pseudo(values)}
     if given is not None or own is not None:
         words = getattr(given or own, "name", None) or "transform"

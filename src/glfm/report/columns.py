@@ -11,7 +11,7 @@ from glfm.column import FloatArray
 from glfm.kinds.base import Kind
 from glfm.kinds.levelled import LevelledKind
 from glfm.report.fit import Fit
-from glfm.report.words import clipped, counted, number, percent
+from glfm.report.words import clipped, counted, number, percent, value
 
 __all__ = ["ColumnFacts", "Missingness", "column_facts", "missingness"]
 
@@ -76,8 +76,9 @@ def _in_words(kind: Kind, seen: FloatArray) -> str:
         return "no observed cell"
     if not isinstance(kind, LevelledKind):
         return (
-            f"mean {number(float(seen.mean()))}, standard deviation {number(float(seen.std()))}, "
-            f"from {number(float(seen.min()))} to {number(float(seen.max()))}"
+            f"mean {value(kind, float(seen.mean()))}, standard deviation {number(float(seen.std()))}"
+            f"{' days' if getattr(kind, 'time', None) else ''}, "
+            f"from {value(kind, float(seen.min()))} to {value(kind, float(seen.max()))}"
         )
     levels: tuple[Hashable, ...] = kind.levels or ()
     count = np.bincount(seen.astype(np.intp), minlength=len(levels))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from glfm.effects import telling
 from glfm.kinds.base import Kind
 from glfm.report.fit import Fit
-from glfm.report.words import MINUS, clipped, number, percent
+from glfm.report.words import MINUS, clipped, percent, value
 from glfm.summary import NONE
 
 __all__ = [
@@ -138,7 +138,7 @@ def _effect(row: pd.Series[Any], kind: Kind) -> EffectFacts:
     if level is None:
         what = f"mean of {column}" if kind.is_number else f"mean position of {column} (first level: 1)"
         direction = f"{'higher' if up else 'lower'} {clipped(column, 28)}"
-        ends = number(row["without"]), number(row["with"])
+        ends = value(kind, row["without"]), value(kind, row["with"])
         said = None
     else:
         said = str(level)

@@ -9,7 +9,7 @@ import numpy as np
 from glfm.kinds.base import Kind
 from glfm.kinds.levelled import LevelledKind
 from glfm.report.fit import Fit
-from glfm.report.words import chance, clipped, number, percent
+from glfm.report.words import chance, clipped, percent, value
 from glfm.rows import TrainingRows
 from glfm.surprise import OddCell, Oddness, thinned
 
@@ -68,13 +68,14 @@ def _cell(fit: Fit, odd: OddCell) -> SurprisingCell:
         expected = f"most probably {low} ({percent(odd.probability)})"
     else:
         expected = f"{low} to {high}" if low != high else low
-    value = f"{odd.x:.12g}" if kind.is_number else _value(kind, odd.x)  # as in the table, to be found there
+    plain = kind.is_number and getattr(kind, "time", None) is None
+    seen = f"{odd.x:.12g}" if plain else _value(kind, odd.x)  # as in the table, to be found there
     label = clipped(fit.frame.labels[odd.row], 40)
-    return SurprisingCell(label, name, value, expected, odd.log_chance, chance(odd.log_chance))
+    return SurprisingCell(label, name, seen, expected, odd.log_chance, chance(odd.log_chance))
 
 
 def _value(kind: Kind, x: float) -> str:
     """Return an encoded value as the reader knows it."""
     if isinstance(kind, LevelledKind):
         return clipped(kind.decode(np.array([x]))[0], 60)
-    return number(float(x))
+    return value(kind, float(x))

@@ -55,7 +55,10 @@ def _column(fit: Fit, name: str, patterns: list[str]) -> dict[str, Any]:
     seen = x[~np.isnan(x)]
     cells = [fit.summary.cells(name, features) for features in fit.summary.read_patterns(patterns).values()]
     medians = [np.median(seen) if seen.size else np.nan, *(cell.quantile(0.5)[0] for cell in cells)]
-    column["medians"] = [_short(float(value)) for value in medians]
+    dates = kind.time in ("date", "datetime")
+    if dates:
+        column["dates"] = True
+    column["medians"] = [_short(float(value), 9 if dates else _DIGITS) for value in medians]
     ends = [float(cell.quantile(q)[0]) for cell in cells for q in (0.05, 0.95)]
     spread = _wide_range(kind, table.index.to_numpy(dtype=np.float64), seen, ends)
     if spread is not None:
@@ -103,7 +106,7 @@ def _picture(kind: NumericKind, table: pd.DataFrame, seen: FloatArray, log: bool
     drawn = {
         "type": "curve",
         "log": log,
-        "edges": [_short(edge, 6) for edge in edges],
+        "edges": [_short(edge, 6 if kind.time is None else 12) for edge in edges],
         "bins": _thin(density * (rest.size / max(seen.size, 1))),
         "series": [[], *(_thin(h) for h in heights[1:])],
         "n": int(at.size),

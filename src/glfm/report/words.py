@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["MINUS", "chance", "clipped", "counted", "number", "percent"]
+from glfm.kinds.base import Kind
+from glfm.times import in_words
+
+__all__ = ["MINUS", "chance", "clipped", "counted", "number", "percent", "value"]
 
 MINUS = "\u2212"
 _SPACE = "\u00a0"  # no line break between a number and its sign
@@ -43,6 +46,12 @@ def number(value: float) -> str:
     else:
         text = f"{value:.3g}"
     return text.replace("-", MINUS)
+
+
+def value(kind: Kind, x: float) -> str:
+    """Return a number of a column; days are the date, or the time, that they stand for."""
+    time = getattr(kind, "time", None)
+    return number(x) if time is None or not math.isfinite(x) else in_words(x, time)
 
 
 def counted(n: int, noun: str, plural: str | None = None) -> str:

@@ -1,0 +1,88 @@
+"""What a fit will cost: minutes and memory, estimated from a trial with some of its rows before it starts."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from glfm.chain import Chain
+    from glfm.model import GLFM
+
+__all__ = ["announce", "duration", "size"]
+
+_ROWS, _SWEEPS = 3000, 40  # of the trial
+_PATIENCE = 2.0  # seconds of it
+# Bytes of a pseudo-observation in every chain, of a cell of the table, and of Python with its libraries.
+_BYTES_PER_PSEUDO, _BYTES_PER_CELL, _BYTES_AT_ALL = 28, 60, 3e8
+
+
+def announce(model: GLFM, data: Any, say: Callable[[str], None]) -> None:
+    """Say what `model.fit(data)` will cost: first the size of the table, then time and memory.
+
+    A chain makes some sweeps over some rows, and the rest is taken to be in proportion. Features come and go
+    while a chain warms up, so that the truth may be half or twice as much.
+    """
+    from glfm.chain import Chain
+    from glfm.engine import n_workers
+    from glfm.priors import Schedule
+    from glfm.problem import Problem
+    from glfm.schema import Schema
+    from glfm.settings import seed_sequence
+    from glfm.table import Frame, encode
+
+    priors, schedule = model._settings()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the fit itself will say it
+        frame = Frame.read(data)
+        schema = Schema.infer(frame, model.schema)
+    x = encode(frame, schema.kinds).x
+    ignored = f" ({len(schema.ignored)} of them ignored)" if schema.ignored else ""
+    missing = f"{np.isnan(x).mean():.1%} of the cells missing"
+    say(f"{frame.n_rows:,} rows, {len(frame.names):,} columns{ignored}, {missing}.")
+
+    rows = np.random.default_rng(0).permutation(frame.n_rows)[:_ROWS]
+    problem = Problem(schema.kinds, np.asfortranarray(x[rows]), priors, None)
+    chain = Chain(problem, Schedule(_SWEEPS, 1), seed_sequence(0))
+    per_row = _seconds_per_sweep(chain) / rows.size
+    rounds = model.n_chains / n_workers(model.n_jobs, model.n_chains)
+    n_pseudo = sum(kind.n_pseudo for kind in schema.kinds.values())
+    draw = chain.state.width * (frame.n_rows / 8 + 8 * n_pseudo)  # bits of features, and weights
+    chains = model.n_chains * (_BYTES_PER_PSEUDO * n_pseudo * frame.n_rows + schedule.n_draws * draw)
+    memory = _BYTES_AT_ALL + _BYTES_PER_CELL * frame.n_rows * len(frame.names) + chains
+    say(
+        f"{model.n_chains} chain{'s' * (model.n_chains > 1)} of {schedule.n_sweeps:,} sweeps: about "
+        f"{duration(rounds * schedule.n_sweeps * per_row * frame.n_rows)} and {size(memory)} of memory, "
+        "estimated from a trial with some rows."
+    )
+
+
+def _seconds_per_sweep(chain: Chain) -> float:
+    """Return the time of a typical sweep; half of them go by while kernels compile and features come."""
+    times = []
+    begin = last = time.perf_counter()
+    for _ in chain:
+        now = time.perf_counter()
+        times.append(now - last)
+        last = now
+        if len(times) > 3 and now - begin > _PATIENCE:
+            break
+    return float(np.median(times[len(times) // 2 :]))
+
+
+def duration(seconds: float) -> str:
+    """Return a time as people say it."""
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s"
+    if seconds < 90 * 60:
+        return f"{seconds / 60:.0f} minutes"
+    return f"{seconds / 3600:.1f} hours" if seconds < 2 * 86_400 else f"{seconds / 86_400:.1f} days"
+
+
+def size(n_bytes: float) -> str:
+    """Return an amount of memory as people say it."""
+    return f"{n_bytes / 2**20:.0f} MiB" if n_bytes < 2**30 else f"{n_bytes / 2**30:.1f} GiB"
