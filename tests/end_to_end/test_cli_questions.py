@@ -1,4 +1,4 @@
-"""The commands that ask a model: simulate, ask, surprisal."""
+"""The commands that ask a model: simulate, ask, surprisal, dependence, explain."""
 
 import io
 import json
@@ -129,3 +129,34 @@ def test_one_sentence_and_exit_code_2(run: Run, files: Path, arguments: list[str
     assert err.startswith("glfm: ")
     assert err.count("\n") == 1
     assert words in err
+
+
+@pytest.mark.parametrize("kind", ["mi", "probability"])
+def test_dependence_to_stdout_and_a_picture(run: Run, files: Path, kind: str) -> None:
+    model = str(files / "m.glfm")
+    code, out, err = run("dependence", "--model", model, "--kind", kind, "--plot", "matrix.png")
+    assert (code, err) == (0, "")
+    matrix = pd.read_csv(io.StringIO(out), index_col="column")
+    assert list(matrix.index) == list(matrix) == ["visits", "zip", "ward", "score"]
+    expected = glfm.load(model).dependence(kind)  # type: ignore[arg-type]
+    np.testing.assert_allclose(matrix, expected)
+    assert Path("matrix.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_dependence_of_a_table_to_a_file(run: Run, files: Path) -> None:
+    code, out, _ = run("dependence", str(files / "table.csv"), "-o", "matrix.parquet", *QUICK)
+    assert (code, out) == (0, "")
+    assert pd.read_parquet("matrix.parquet").shape == (4, 5)
+    assert run("dependence")[2] == (
+        "glfm: One thing is looked at: name either a table, or a model with --model.\n"
+    )
+
+
+def test_explain(run: Run, files: Path) -> None:
+    model = str(files / "m.glfm")
+    code, out, err = run("explain", model, "3", "score")
+    assert (code, err) == (0, "")
+    assert out.strip() == repr(glfm.load(model).explain(3, "score"))
+    for row, column in (("900", "score"), ("3", "scor")):
+        code, _, err = run("explain", model, row, column)
+        assert (code, err.count("\n")) == (2, 1)
