@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import deepcopy
 
 import numpy as np
 
 from glfm.draws import Draw
+from glfm.errors import SamplerError
 from glfm.priors import Schedule
 from glfm.problem import Problem
 from glfm.sampler import CollapsedSampler
@@ -46,10 +48,22 @@ class Chain:
         if self.holds_warmup:
             self.draws, self.holds_warmup = [], False
         while self.state.sweep < self.schedule.n_sweeps:
-            self._sampler.sweep(self.state, adapt=self.state.sweep < self.schedule.n_warmup)
+            try:
+                self._sampler.sweep(self.state, adapt=self.state.sweep < self.schedule.n_warmup)
+            except SamplerError as error:
+                fault = f"{str(error)[:1].lower()}{str(error)[1:]}"
+                raise SamplerError(
+                    f"Chain {self.index} was stopped in sweep {self.state.sweep + 1}: {fault}"
+                ) from error
             if self.schedule.keeps(self.state.sweep):
                 self.keep()
             yield self.state
+
+    def copy(self) -> Chain:
+        """Return a chain that goes on from here and leaves this one as it is."""
+        chain = Chain(self.problem, self.schedule, deepcopy(self.state), self.index)
+        chain.draws, chain.holds_warmup = list(self.draws), self.holds_warmup
+        return chain
 
     def extend(self, schedule: Schedule, forget: bool = False) -> None:
         """Go on under a longer schedule; `forget` drops the draws so far, which then were warm-up."""

@@ -32,7 +32,7 @@ class LocalEngine:
         """Run all chains to their end, until time is out, or until the user interrupts.
 
         Return whether they came to their end. What a chain has drawn by then is kept; one that was stopped
-        before its first draw keeps its last state.
+        before its first draw keeps its last state. An error in one chain stops the others and is raised.
         """
         stop = threading.Event()
         workers = _workers(n_jobs, len(chains))
@@ -43,6 +43,8 @@ class LocalEngine:
                 begin: float | None = time.monotonic()
                 try:
                     while wait(futures, timeout=0.1).not_done:
+                        if any(future.done() and future.exception() for future in futures):
+                            stop.set()  # the error comes out below; what the others still do is for nothing
                         if begin is not None and time.monotonic() - begin > _PATIENCE:
                             begin = None
                             if not is_compiled():
@@ -75,6 +77,8 @@ def _run(chain: Chain, stop: threading.Event, shown: Progress, seconds: float | 
     """Run a chain; return whether it came to its end."""
     begin = time.monotonic()
     last = 0.0
+    if stop.is_set():
+        return False
     for state in chain:
         now = time.monotonic()
         if now - last > 0.1 or state.sweep == chain.schedule.n_sweeps:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -149,10 +150,21 @@ class GLFM(BaseEstimator, Answers):  # type: ignore[misc]
         seed = seed_sequence(self.random_state)
         *chain_seeds, sample_seed = seed.spawn(self.n_chains + 1)
         chains = [Chain(problem, schedule, chain_seeds[i], i) for i in range(self.n_chains)]
-        self._adopt(schema, frame, problem, chains, sample_seed)
-        self._run(time_budget, until == "converged")
+        with self._all_or_nothing():
+            self._adopt(schema, frame, problem, chains, sample_seed)
+            self._run(time_budget, until == "converged")
         self._warn_if_bounded()
         return self
+
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """Leave the model as it was if what is done to it fails."""
+        before = dict(self.__dict__)
+        try:
+            yield
+        except BaseException:
+            self.__dict__ = before
+            raise
 
     def _adopt(
         self,
@@ -176,9 +188,11 @@ class GLFM(BaseEstimator, Answers):  # type: ignore[misc]
             raise DataError(NO_ROWS)
         schedule = self._chains[0].schedule
         longer = Schedule(schedule.n_warmup, schedule.n_draws + at_least_one(n_draws), schedule.thin)
-        for chain in self._chains:
-            chain.extend(longer)
-        self._run(time_budget)
+        with self._all_or_nothing():
+            self._chains = [chain.copy() for chain in self._chains]
+            for chain in self._chains:
+                chain.extend(longer)
+            self._run(time_budget)
         return self
 
     def _run(self, time_budget: float | None, until_converged: bool = False) -> None:

@@ -144,9 +144,9 @@ class Problem:
         """How often each level of each column is observed; empty for columns without levels."""
         counts = []
         for d, kind in enumerate(self.kinds.values()):
-            seen = self.x[~np.isnan(self.x[:, d]), d].astype(np.intp)
             n_levels = kind.n_levels if isinstance(kind, LevelledKind) else 0
-            counts.append(np.bincount(seen if n_levels else seen[:0], minlength=n_levels).astype(np.int64))
+            seen = self.x[~np.isnan(self.x[:, d]), d] if n_levels else np.empty(0)
+            counts.append(np.bincount(seen.astype(np.intp), minlength=n_levels).astype(np.int64))
         return tuple(counts)
 
     def per_pseudo_column(self, values: Sequence[float] | FloatArray) -> FloatArray:

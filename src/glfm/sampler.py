@@ -17,6 +17,8 @@ from glfm.state import State
 
 __all__ = ["CollapsedSampler", "is_compiled"]
 
+_MOST_DRIFT = 1e-6  # of the matrices, in units of noise: log odds of features err by as much per column
+
 
 class CollapsedSampler:
     """Sweeps of the model's exact transition: features, alpha, noise and weights, thresholds, cells.
@@ -38,7 +40,27 @@ class CollapsedSampler:
         self.draw_alpha(state)
         self.draw_weights(state)
         self.draw_cells(state, adapt)
+        self.check(state)
         state.sweep += 1
+
+    def check(self, state: State) -> None:
+        """Raise `SamplerError` if a number of the state is not what a state can have."""
+        sums_of_squares(state.Y, self._squares)
+        self._check_columns("pseudo-observations", np.isfinite(self._squares))
+        self._check_columns("weights", np.isfinite(state.B).all(axis=0))
+        noise = self.problem.per_pseudo_column(state.variance)
+        self._check_columns("noise variances", (noise > 0.0) & (noise < np.inf))
+        for d, theta in enumerate(state.theta):
+            if not (np.isfinite(theta).all() and (np.diff(theta) > 0.0).all()):
+                raise SamplerError(f"The thresholds of column {self.problem.names[d]!r} have lost their order.")
+        if not 0.0 < state.alpha < np.inf:
+            raise SamplerError(f"The concentration alpha has become {state.alpha:g}.")
+
+    def _check_columns(self, what: str, good: NDArray[np.bool_]) -> None:
+        """Raise the sentence that names the first column of a pseudo-column that is not good."""
+        if not good.all():
+            name = self.problem.names[self.problem.owner[np.flatnonzero(~good)[0]]]
+            raise SamplerError(f"The {what} of column {name!r} are not all finite.")
 
     def draw_features(self, state: State) -> None:
         """Z given Y, weights integrated out, and with each row its holes."""
@@ -49,9 +71,9 @@ class CollapsedSampler:
         sum_rows(state.Z, state.width, state.Y, inv_sd, *self._sums)
         refresh(*self._sums, state.width, priors.weight_variance, *self._solved)
         counts = self._counts(state)
-        row = 0
+        row, drift = 0, 0.0
         while row < problem.n_rows:
-            row, state.width, needed = sweep_rows(
+            row, state.width, needed, worst = sweep_rows(
                 state.rng,
                 state.Z,
                 state.width,
@@ -69,10 +91,16 @@ class CollapsedSampler:
                 *self._sums,
                 *self._solved,
             )
+            drift = max(drift, worst)
             if needed > state.Z.shape[1]:
                 state.grow(needed)
                 counts = np.concatenate([counts, np.zeros(state.Z.shape[1] - counts.size, dtype=np.int64)])
                 self._make_room(state)
+        if drift > _MOST_DRIFT:
+            raise SamplerError(
+                f"The matrices of the features have drifted by {drift:.2g}, which a smaller weight_variance than "
+                f"{priors.weight_variance:g} may cure."
+            )
 
     def move_features(self, state: State) -> None:
         """Moves of whole features given Y."""
@@ -154,10 +182,8 @@ class CollapsedSampler:
             state.B,
         )
         state.variance[problem.owner] = variance
-        if not np.isfinite(state.B).all():
-            raise SamplerError(
-                f"The weights of sweep {state.sweep + 1} are not finite: a column's scale is out of hand."
-            )
+        # Before cells are drawn: truncated normals around NaN are none.
+        self._check_columns("weights", np.isfinite(state.B).all(axis=0))
 
     def draw_cells(self, state: State, adapt: bool = False) -> None:
         """Thresholds and scales with the pseudo-observations integrated out, then the pseudo-observations."""

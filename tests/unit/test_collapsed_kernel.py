@@ -46,13 +46,14 @@ class Setup:
         self.columns = np.nonzero(self.missing)[1].astype(np.int32)
         self.A, self.L = np.zeros((room, room)), np.zeros((room, S))
         self.Q, self.M, self.G = np.zeros((room, room)), np.zeros((room, S)), np.zeros((room, room))
+        self.drift = 0.0
         self.counts = np.zeros(room, dtype=np.int64)
         self.counts[: self.width] = self.Z[:, : self.width].sum(axis=0)
         sum_rows(self.Z, self.width, self.Y, self.inv_sd, self.A, self.L)
         refresh(self.A, self.L, self.width, self.weight_variance, self.Q, self.M, self.G)
 
     def sweep(self, start: int = 0) -> None:
-        row, self.width, needed = sweep_rows(
+        row, self.width, needed, self.drift = sweep_rows(
             self.rng,
             self.Z,
             self.width,

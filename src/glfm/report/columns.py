@@ -75,9 +75,10 @@ def _in_words(kind: Kind, seen: FloatArray) -> str:
     if not seen.size:
         return "no observed cell"
     if not isinstance(kind, LevelledKind):
+        size = float(np.abs(seen).max()) or 1.0  # squares of large numbers would be infinite
+        mean, sd = size * float((seen / size).mean()), size * float((seen / size).std())
         return (
-            f"mean {number(float(seen.mean()))}, standard deviation {number(float(seen.std()))}, "
-            f"from {number(float(seen.min()))} to {number(float(seen.max()))}"
+            f"mean {number(mean)}, standard deviation {number(sd)}, from {number(float(seen.min()))} to {number(float(seen.max()))}"
         )
     levels: tuple[Hashable, ...] = kind.levels or ()
     count = np.bincount(seen.astype(np.intp), minlength=len(levels))
