@@ -8,7 +8,7 @@ export OMP_NUM_THREADS = 1
 export OPENBLAS_NUM_THREADS = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lint format types unit test test-slow demo demos bench bench-heldout bench-imputation paper-missing study-prostate study-disorders study-counties studies docs pictures clean
+.PHONY: help setup lint format types unit test test-slow test-reliability demo demos bench bench-heldout bench-imputation paper-missing study-prostate study-disorders study-counties studies docs pictures clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -39,13 +39,17 @@ types: $(STAMP) ## check the types of src/
 	$(BIN)/mypy
 
 unit: $(FRESH) ## run the fast tests alone
-	$(BIN)/pytest -n 2 -m "not slow and not statistical"
+	$(BIN)/pytest -n 2 -m "not slow and not statistical and not reliability"
 
-test: lint types $(FRESH) ## lint, types and every test that is not slow
-	$(BIN)/pytest -n 2 --dist worksteal -m "not slow" --durations=10
+test: lint types $(FRESH) ## lint, types and every test that does not take minutes
+	$(BIN)/pytest -n 2 --dist worksteal -m "not slow and not reliability" --durations=10
 
 test-slow: $(FRESH) ## the long statistical tests
 	$(BIN)/pytest -n 2 -m slow --durations=10
+
+# Inputs are the same in every run; GLFM_FUZZ_SEED=1 make test-reliability tries others.
+test-reliability: $(FRESH) ## faults and hostile input, tens of thousands of them (an hour)
+	$(BIN)/pytest -n 2 -m reliability --durations=10
 
 demo: $(FRESH) ## fit the embedded clinic table and draw the picture
 	$(BIN)/glfm demo

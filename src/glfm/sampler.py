@@ -11,7 +11,7 @@ from glfm.kernels.collapsed import sweep_rows
 from glfm.kernels.matrices import refresh, sum_rows
 from glfm.kernels.moves import N_PROPOSALS, add_or_drop_features, recode_features
 from glfm.kernels.random import gamma
-from glfm.kernels.weights import draw_noise_and_weights, row_means, sums_of_squares
+from glfm.kernels.weights import are_finite, draw_noise_and_weights, grows, row_means, sums_of_squares
 from glfm.problem import Problem
 from glfm.state import State
 
@@ -45,14 +45,18 @@ class CollapsedSampler:
 
     def check(self, state: State) -> None:
         """Raise `SamplerError` if a number of the state is not what a state can have."""
-        sums_of_squares(state.Y, self._squares)
-        self._check_columns("pseudo-observations", np.isfinite(self._squares))
-        self._check_columns("weights", np.isfinite(state.B).all(axis=0))
-        noise = self.problem.per_pseudo_column(state.variance)
-        self._check_columns("noise variances", (noise > 0.0) & (noise < np.inf))
+        if not are_finite(state.Y, state.B, state.variance):
+            sums_of_squares(state.Y, self._squares)
+            self._check_columns("pseudo-observations", np.isfinite(self._squares))
+            self._check_columns("weights", np.isfinite(np.square(state.B).sum(axis=0)))
+            noise = self.problem.per_pseudo_column(state.variance)
+            self._check_columns("noise variances", (noise > 0.0) & (noise < np.inf))
+            raise SamplerError("The sum of all squares is not finite.")
         for d, theta in enumerate(state.theta):
-            if not (np.isfinite(theta).all() and (np.diff(theta) > 0.0).all()):
-                raise SamplerError(f"The thresholds of column {self.problem.names[d]!r} have lost their order.")
+            if theta.size and not grows(theta):
+                raise SamplerError(
+                    f"The thresholds of column {self.problem.names[d]!r} have lost their order."
+                )
         if not 0.0 < state.alpha < np.inf:
             raise SamplerError(f"The concentration alpha has become {state.alpha:g}.")
 
@@ -98,8 +102,8 @@ class CollapsedSampler:
                 self._make_room(state)
         if drift > _MOST_DRIFT:
             raise SamplerError(
-                f"The matrices of the features have drifted by {drift:.2g}, which a smaller weight_variance than "
-                f"{priors.weight_variance:g} may cure."
+                f"The matrices of the features have drifted by {drift:.2g}, which a smaller weight_variance "
+                f"than {priors.weight_variance:g} may cure."
             )
 
     def move_features(self, state: State) -> None:
@@ -183,7 +187,7 @@ class CollapsedSampler:
         )
         state.variance[problem.owner] = variance
         # Before cells are drawn: truncated normals around NaN are none.
-        self._check_columns("weights", np.isfinite(state.B).all(axis=0))
+        self._check_columns("weights", np.isfinite(np.square(state.B).sum(axis=0)))
 
     def draw_cells(self, state: State, adapt: bool = False) -> None:
         """Thresholds and scales with the pseudo-observations integrated out, then the pseudo-observations."""

@@ -255,7 +255,7 @@ def _priors(stored: dict[str, Any]) -> Priors:
 
 
 def _finite(reader: Reader, name: str, shape: tuple[int, ...], above: float = -_LARGEST) -> FloatArray:
-    """Read numbers that must be larger than `above`, and whose squares are finite: compiled loops trust them."""
+    """Read numbers above `above` whose squares are finite: compiled loops trust them."""
     values = reader.array(name, np.float64, shape)
     if not ((values > above) & (values < _LARGEST)).all():
         raise reader.error(f"its member '{name}.npy' holds numbers that no fit has")

@@ -42,9 +42,7 @@ _OF_TABLES = (
 
 def examples(n):
     """Run a property on `n` inputs, the same in every run; GLFM_FUZZ_SEED gives others."""
-    chosen = settings(
-        max_examples=n, deadline=None, database=None, suppress_health_check=list(HealthCheck)
-    )
+    chosen = settings(max_examples=n, deadline=None, database=None, suppress_health_check=list(HealthCheck))
 
     def decorate(test):
         return seed(int(os.environ.get("GLFM_FUZZ_SEED", "0")))(chosen(test))
@@ -88,7 +86,9 @@ def fit_impute_report(data, names, same):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FitWarning)
         while True:
-            model = glfm.GLFM(ignored, n_chains=1, n_warmup=2, n_draws=2, thin=1, random_state=0, progress=False)
+            model = glfm.GLFM(
+                ignored, n_chains=1, n_warmup=2, n_draws=2, thin=1, random_state=0, progress=False
+            )
             try:
                 model.fit(data)
                 break
@@ -170,7 +170,11 @@ NASTY = [
     "^.*$",
 ]
 TEXT = st.sampled_from(NASTY) | st.text(max_size=6)
-FLOATS = st.floats(allow_infinity=False) | st.floats(-100, 100) | st.sampled_from([0.0, -0.0, 1.0, 1e-300, 1e300, 5e-324, np.inf])
+FLOATS = (
+    st.floats(allow_infinity=False)
+    | st.floats(-100, 100)
+    | st.sampled_from([0.0, -0.0, 1.0, 1e-300, 1e300, 5e-324, np.inf])
+)
 FINITE = FLOATS.filter(np.isfinite)
 INTEGERS = st.integers(-3, 3) | st.integers(0, 10**9) | st.integers(-(2**63), 2**63 - 1)
 DECIMALS = st.decimals(allow_nan=False, allow_infinity=False, places=2, min_value=-99, max_value=99)
@@ -234,7 +238,10 @@ LABELS = st.one_of(
 )
 
 
-def cells(values, n_rows, holes=st.none()):
+NONE = st.none()
+
+
+def cells(values, n_rows, holes=NONE):
     """Columns of so many cells, some of them holes."""
     return st.lists(st.one_of(values, holes), min_size=n_rows, max_size=n_rows)
 
@@ -296,7 +303,9 @@ ARROW = _arrow_types()
 
 @st.composite
 def arrow_array(draw, n_rows):
-    kind = draw(st.sampled_from(["plain", "plain", "plain", "half", "dictionary", "ends", "union", "extension"]))
+    kind = draw(
+        st.sampled_from(["plain", "plain", "plain", "half", "dictionary", "ends", "union", "extension"])
+    )
     if kind == "half":
         values = draw(cells(st.floats(width=16), n_rows, st.just(1.0)))
         return pa.array(np.array(values, dtype=np.float16))
@@ -330,7 +339,7 @@ def pandas_column(draw, n_rows):
         )
     )
 
-    def some(values, holes=st.none()):
+    def some(values, holes=NONE):
         return draw(cells(values, n_rows, holes))
 
     if kind == "float":
@@ -352,11 +361,17 @@ def pandas_column(draw, n_rows):
         dtype = draw(st.sampled_from(["str", "string[python]", "string[pyarrow]"]))
         return pd.Series(some(TEXT.filter(_is_encodable)), dtype=dtype)
     if kind == "category":
-        inner = draw(st.sampled_from([TEXT, st.integers(-3, 3), FINITE, st.booleans(), MOMENTS, DATES, TEXT | INTEGERS]))
+        inner = draw(
+            st.sampled_from(
+                [TEXT, st.integers(-3, 3), FINITE, st.booleans(), MOMENTS, DATES, TEXT | INTEGERS]
+            )
+        )
         levels = draw(st.lists(inner, max_size=5, unique_by=repr))
         levels = list(pd.Index(levels, dtype=object).unique())
         return pd.Series(
-            pd.Categorical.from_codes(draw(codes_of(len(levels), n_rows)), levels, ordered=draw(st.booleans()))
+            pd.Categorical.from_codes(
+                draw(codes_of(len(levels), n_rows)), levels, ordered=draw(st.booleans())
+            )
         )
     if kind == "arrow":
         array = draw(arrow_array(n_rows))
@@ -377,15 +392,21 @@ def pandas_column(draw, n_rows):
         return pd.Series(pd.IntervalIndex.from_breaks(np.arange(n_rows + 1.0)))
     if kind == "sparse":
         fill = draw(st.sampled_from([0.0, np.nan, 7.0]))
-        return pd.Series(pd.arrays.SparseArray(some(FINITE, st.just(fill)), fill_value=fill, dtype=np.float64))
+        return pd.Series(
+            pd.arrays.SparseArray(some(FINITE, st.just(fill)), fill_value=fill, dtype=np.float64)
+        )
     if kind == "bytes":
         return pd.Series(some(st.binary(max_size=3)), dtype=object)
     if kind == "empty":
-        return pd.Series([None] * n_rows, dtype=draw(st.sampled_from(["float64", "object", "Int64", "category"])))
+        return pd.Series(
+            [None] * n_rows, dtype=draw(st.sampled_from(["float64", "object", "Int64", "category"]))
+        )
     if kind == "text":
         return pd.Series(some(TEXT), dtype=object)
     if kind == "python":
-        values = draw(st.sampled_from([INTEGERS, FINITE, st.booleans(), DECIMALS, st.sampled_from([10**30, 1])]))
+        values = draw(
+            st.sampled_from([INTEGERS, FINITE, st.booleans(), DECIMALS, st.sampled_from([10**30, 1])])
+        )
         return pd.Series(some(values), dtype=object)
     column = np.empty(n_rows, dtype=object)
     for row, value in enumerate(some(OBJECTS)):
@@ -395,7 +416,11 @@ def pandas_column(draw, n_rows):
 
 @st.composite
 def pandas_index(draw, n_rows):
-    kind = draw(st.sampled_from(["range", "range", "duplicates", "objects", "times", "multi", "category", "interval", "nan"]))
+    kind = draw(
+        st.sampled_from(
+            ["range", "range", "duplicates", "objects", "times", "multi", "category", "interval", "nan"]
+        )
+    )
     if kind == "duplicates":
         return pd.Index(draw(cells(st.integers(0, 1), n_rows, st.integers(0, 1))), name=draw(TEXT))
     if kind == "objects":
@@ -403,7 +428,9 @@ def pandas_index(draw, n_rows):
     if kind == "times":
         return pd.date_range("2020-01-01", periods=n_rows, tz=draw(st.sampled_from([None, "UTC"])))
     if kind == "multi" and n_rows:
-        return pd.MultiIndex.from_arrays([draw(cells(TEXT, n_rows)), range(n_rows)], names=[draw(LABELS.filter(_is_hashable)), None])
+        return pd.MultiIndex.from_arrays(
+            [draw(cells(TEXT, n_rows)), range(n_rows)], names=[draw(LABELS.filter(_is_hashable)), None]
+        )
     if kind == "category":
         return pd.CategoricalIndex(draw(cells(st.sampled_from("ab"), n_rows)))
     if kind == "interval" and n_rows:
@@ -438,11 +465,17 @@ def quietly(build):
 def pandas_frames(draw):
     n_rows, n_columns = draw(_ROWS), draw(st.sampled_from([1, 2, 3, 0, 4]))
     columns = [draw(pandas_column(n_rows)) for _ in range(n_columns)]
-    frame = pd.concat([pd.Series(column.array) for column in columns], axis=1) if columns else pd.DataFrame(index=range(n_rows))
+    frame = (
+        pd.concat([pd.Series(column.array) for column in columns], axis=1)
+        if columns
+        else pd.DataFrame(index=range(n_rows))
+    )
     if draw(st.booleans()):
         frame.columns = pd.Index([f"c{i}" for i in range(n_columns)])
     elif n_columns and draw(st.integers(0, 4)) == 0:
-        frame.columns = pd.MultiIndex.from_tuples([(draw(TEXT), draw(st.integers(0, 2))) for _ in range(n_columns)])
+        frame.columns = pd.MultiIndex.from_tuples(
+            [(draw(TEXT), draw(st.integers(0, 2))) for _ in range(n_columns)]
+        )
     else:
         unique_by = draw(st.sampled_from([str, id]))
         labels = draw(st.lists(LABELS, min_size=n_columns, max_size=n_columns, unique_by=unique_by))
@@ -515,8 +548,31 @@ def arrays(draw):
     kind = draw(
         st.sampled_from(
             [
-                *("<f8", "<f8", ">f8", "<f4", "<f2", "longdouble", "<i8", ">u2", "bool", "complex", "U", "S", "O"),
-                *("datetime64[s]", "timedelta64[D]", "structured", "masked", "list", "ragged", "void", "matrix"),
+                *(
+                    "<f8",
+                    "<f8",
+                    ">f8",
+                    "<f4",
+                    "<f2",
+                    "longdouble",
+                    "<i8",
+                    ">u2",
+                    "bool",
+                    "complex",
+                    "U",
+                    "S",
+                    "O",
+                ),
+                *(
+                    "datetime64[s]",
+                    "timedelta64[D]",
+                    "structured",
+                    "masked",
+                    "list",
+                    "ragged",
+                    "void",
+                    "matrix",
+                ),
             ]
         )
     )
@@ -524,7 +580,9 @@ def arrays(draw):
     shape = draw(st.sampled_from([*tables, *tables, (), (0,), (4,), (0, 2), (3, 0), (2, 2, 2)]))
     size = int(np.prod(shape))
     if kind == "list":
-        return draw(st.lists(st.lists(FLOATS | st.none() | TEXT | st.booleans(), min_size=2, max_size=2), max_size=4))
+        return draw(
+            st.lists(st.lists(FLOATS | st.none() | TEXT | st.booleans(), min_size=2, max_size=2), max_size=4)
+        )
     if kind == "ragged":
         return draw(st.lists(st.lists(FLOATS | TEXT, max_size=3), max_size=4))
     if kind == "structured":

@@ -194,6 +194,21 @@ def test_matrices_stay_exact_over_thousands_of_rows() -> None:
     check_against_scratch(setup)
 
 
+@pytest.mark.parametrize("weight_variance", [0.1, 1.0, 100.0])
+def test_matrices_drift_slowly_over_a_hundred_thousand_rows(weight_variance: float) -> None:
+    """A chain recomputes them after 512 rows at the latest; here they go without for 102,000."""
+    setup = random_setup(9, holes=0.3, bias=1, S=6, weight_variance=weight_variance)
+    worst, changed = 0.0, 0
+    for _ in range(1700):
+        before = setup.Z.copy()
+        setup.sweep()
+        changed += int((before != setup.Z).any(axis=1).sum())
+        worst = max(worst, setup.drift)
+    assert changed > 20_000
+    assert not worst > 1e-9
+    check_against_scratch(setup, tolerance=1e-8)
+
+
 def test_matrices_stay_exact_across_recomputations() -> None:
     setup = random_setup(8, n_rows=1500, holes=0.3, bias=1, S=10)
     for _ in range(3):

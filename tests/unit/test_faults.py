@@ -7,6 +7,7 @@ import pytest
 import glfm
 from glfm.chain import Chain
 from glfm.errors import SamplerError
+from glfm.kernels.collapsed import draw_own_features
 from glfm.kernels.gaussian import fill_truncated, truncated_normal
 from glfm.kernels.random import stream
 from glfm.sampler import CollapsedSampler
@@ -111,6 +112,12 @@ def test_matrices_that_drift_are_noticed(frame, monkeypatch):
 def test_a_weight_variance_beyond_reason(frame):
     with pytest.raises(SamplerError, match=r"Chain \d was stopped in sweep \d+: .*weight_variance"):
         glfm.GLFM(weight_variance=1e30, **SETTINGS).fit(frame)
+
+
+def test_nothing_is_born_of_no_number():
+    rng = stream(np.random.SeedSequence(0))
+    for alpha, variance, squares in ((np.nan, 1.0, 1.0), (0.0, np.nan, 1.0), (0.0, 1.0, np.nan)):
+        assert draw_own_features(rng, 1024, alpha, 5, variance, squares, 1.0, np.empty(1025)) == 0
 
 
 def test_a_fault_leaves_the_fit_before_it(frame, monkeypatch):

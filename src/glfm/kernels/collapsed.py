@@ -64,7 +64,7 @@ def draw_own_features(
         u -= weight[j]
         if u < 0.0:
             return j
-    return last
+    return last if total > 0.0 else 0  # of NaN nothing should be born
 
 
 @kernel

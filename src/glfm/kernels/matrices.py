@@ -101,14 +101,14 @@ def drift(A: Floats, L: Floats, width: int, weight_variance: float, Q: Floats, M
     S = L.shape[1]
     v, t = _probe(width), _probe(S)
     q, p, back = np.zeros(width), np.zeros(width), np.zeros(width)
-    l, m, again = np.zeros(width), np.zeros(width), np.zeros(width)
+    sums, m, again = np.zeros(width), np.zeros(width), np.zeros(width)
     b, g, gram = np.zeros(S), np.zeros(width), np.zeros(width)
     for k in range(width):
         for i in range(width):
             q[k] += Q[k, i] * v[i]
             g[k] += G[k, i] * v[i]
         for s in range(S):
-            l[k] += L[k, s] * t[s]
+            sums[k] += L[k, s] * t[s]
             m[k] += M[k, s] * t[s]
             b[s] += M[k, s] * v[k]
     for k in range(width):
@@ -120,7 +120,7 @@ def drift(A: Floats, L: Floats, width: int, weight_variance: float, Q: Floats, M
     for k in range(width):
         for i in range(width):
             back[k] += Q[k, i] * p[i]
-            again[k] += Q[k, i] * l[i]
+            again[k] += Q[k, i] * sums[i]
     return max(_apart(q, back), _apart(again, m), _apart(gram, g))
 
 

@@ -231,7 +231,7 @@ def _highest(m: FloatArray) -> float:
 
     They have no probability either way, and a grid that reached them would have no end.
     """
-    top = m.max()
+    top = float(m.max())
     if top - m.min() > _HOPELESS:
         for r in range(m.size):
             m[r] = max(m[r] - top, -_HOPELESS)

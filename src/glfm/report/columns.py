@@ -77,9 +77,8 @@ def _in_words(kind: Kind, seen: FloatArray) -> str:
     if not isinstance(kind, LevelledKind):
         size = float(np.abs(seen).max()) or 1.0  # squares of large numbers would be infinite
         mean, sd = size * float((seen / size).mean()), size * float((seen / size).std())
-        return (
-            f"mean {number(mean)}, standard deviation {number(sd)}, from {number(float(seen.min()))} to {number(float(seen.max()))}"
-        )
+        ends = f"from {number(float(seen.min()))} to {number(float(seen.max()))}"
+        return f"mean {number(mean)}, standard deviation {number(sd)}, {ends}"
     levels: tuple[Hashable, ...] = kind.levels or ()
     count = np.bincount(seen.astype(np.intp), minlength=len(levels))
     order = np.argsort(-count, kind="stable")[:_MOST_LEVELS]
