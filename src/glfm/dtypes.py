@@ -195,12 +195,13 @@ def fit(
 
 def as_observed(values: NDArray[Any], column: Column, observed: Iterable[Any]) -> NDArray[Any]:
     """Return what fills a column of objects: numbers of the Python type that its observed numbers share."""
+    observed = list(observed)
     types: list[Any] = list({type(value) for value in observed})
     if not types:
         return object_array(values.tolist())
     shared = types[0] if len(types) == 1 and issubclass(types[0], _REAL) else None
     is_numpy = shared is not None and issubclass(shared, np.number)
-    if shared is int and values.dtype.kind in "biuf":  # which has no bounds
+    if shared is int and values.dtype.kind in "biuf" and max(map(abs, observed)) >= 2**63:  # beyond all types
         return object_array(int(value) for value in np.rint(values).tolist())
     fallback = _limits("int64") if column.type == "integer" else _ANY
     fitted = fit(values, column.type, _limits(np.dtype(shared).str) if is_numpy else fallback)

@@ -59,7 +59,7 @@ COLUMNS = {
     "an empty level in the middle": (_ordered([0, 2, 3], 5), "ordinal"),
     "48 empty levels in the middle": (_ordered([0, 49], 50), "ordinal"),
 }
-for _size in (1e-300, 1e300):
+for _size in (1e-320, 1e-300, 1e300):
     COLUMNS[f"real of size {_size}"] = (_normals() * _size, "real")
     COLUMNS[f"positive of size {_size}"] = (_sizes() * _size, "positive")
     COLUMNS[f"positive with zeros, of size {_size}"] = (_with_zeros(_sizes() * _size), "positive")
@@ -141,10 +141,10 @@ def test_tables(name, tmp_path):
     check_numbers(fitted(pd.DataFrame(TABLES[name]()), schema, **settings), tmp_path)
 
 
-@pytest.mark.parametrize("size", [1e-320, 5e-303, 2e302, 1.7e308])
+@pytest.mark.parametrize("size", [2e302, 1.7e308])
 @pytest.mark.parametrize("kind", ["real", "positive"])
 def test_sizes_beyond_are_refused(size, kind):
-    with pytest.raises(DataError, match=r"Column 'a' holds numbers up to .* choose another unit"):
+    with pytest.raises(DataError, match=r"Column 'a' holds .*, but no number may be larger than 1e\+302"):
         fitted(pd.DataFrame({"a": [0.0, size, 0.5 * size]}), {"a": kind})
 
 

@@ -37,7 +37,7 @@ __all__ = ["NumericKind"]
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(40)
 _REACH = 9.0  # standard deviations beyond which a normal density is nothing
-_SIZES = 1e-302, 1e302  # of the largest number of a column: a thousandth and a thousandfold are floats too
+_LARGEST = 1e302  # number of a column: a thousand times it is a float too
 _FARTHEST = 1e100  # from zero on the pseudo-scale: sums of squares are finite
 _UNITS = 2.0 ** np.arange(-3, 4)  # in standard deviations: from nearly linear to nearly logarithmic
 
@@ -121,11 +121,11 @@ class NumericKind(Kind):
             raise DataError(
                 f"Column {column.name!r} holds an infinite value: replace it by a number or a hole."
             )
-        largest = float(np.abs(observed).max(initial=0.0))
-        if largest and not _SIZES[0] <= largest <= _SIZES[1]:
+        large = observed[np.abs(observed) > _LARGEST]
+        if large.size:
             raise DataError(
-                f"Column {column.name!r} holds numbers up to {largest:.3g} in size, which must lie between "
-                f"{_SIZES[0]:g} and {_SIZES[1]:g}: choose another unit of measurement."
+                f"Column {column.name!r} holds {large[0]:.16g}, but no number may be larger than "
+                f"{_LARGEST:g}: choose another unit of measurement."
             )
         allowed, rule = self._allowed(observed)
         if not allowed.all():
@@ -281,7 +281,7 @@ class NumericKind(Kind):
     def size(self) -> float:
         """A typical size of the values, as a power of two."""
         typical = float(np.abs(self.link.forward(np.array([-1.0, 0.0, 1.0]))).max())
-        return 2.0 ** round(math.log2(typical)) if typical else 1.0
+        return 2.0 ** max(round(math.log2(typical)), -1000) if typical else 1.0
 
     def mean_square(self, location: FloatArray, variance: float, theta: FloatArray) -> FloatArray:
         """Return the mean of the square of each cell, in units of `size` squared."""
