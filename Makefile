@@ -41,13 +41,14 @@ types: $(STAMP) ## check the types of src/
 unit: $(FRESH) ## run the fast tests alone
 	$(BIN)/pytest -n 2 -m "not slow and not statistical and not reliability"
 
-test: lint types $(FRESH) ## lint, types and every test that is not slow
+test: lint types $(FRESH) ## lint, types and every test that does not take minutes
 	$(BIN)/pytest -n 2 --dist worksteal -m "not slow and not reliability" --durations=10
 
 test-slow: $(FRESH) ## the long statistical tests
 	$(BIN)/pytest -n 2 -m slow --durations=10
 
-test-reliability: $(FRESH) ## long runs under stress: processes killed dozens of times (minutes)
+# Inputs are the same in every run; GLFM_FUZZ_SEED=1 make test-reliability tries others.
+test-reliability: $(FRESH) ## faults and hostile input, tens of thousands of them (an hour)
 	$(BIN)/pytest -n 2 -m reliability --durations=10
 
 # Tests that need nothing but the package and pytest; each environment is built anew in a directory of its own.

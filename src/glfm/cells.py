@@ -19,6 +19,7 @@ from glfm.kernels.mixture import mixture_log_density, mixture_log_mass, mixture_
 from glfm.kinds.base import Kind
 from glfm.kinds.levelled import LevelledKind, entropy
 from glfm.kinds.numeric import NumericKind
+from glfm.mappings import LARGEST
 
 __all__ = ["Cells", "LevelCells", "NumberCells", "cells_of"]
 
@@ -180,8 +181,11 @@ class NumberCells(Cells[NumericKind]):
         if np.isinf(self.kind.lowest) and link.mapping.name == "affine" and link.transform is None:
             return np.asarray(link.unit * link.scale * np.sqrt(np.add(*self.split())))
         parts = zip(self.locations, self.variances, self.thetas, strict=True)
-        squares = [self.kind.mean_square(at, float(s2), theta) for at, s2, theta in parts]
-        return np.asarray(np.sqrt(np.maximum(np.mean(squares, axis=0) - self.mean() ** 2, 0.0)))
+        with np.errstate(over="ignore", invalid="ignore"):
+            squares = [self.kind.mean_square(at, float(s2), theta) for at, s2, theta in parts]
+            size = self.kind.size
+            spread = size * np.sqrt(np.maximum(np.mean(squares, axis=0) - (self.mean() / size) ** 2, 0.0))
+        return np.where(spread < LARGEST, spread, LARGEST)
 
     def split(self) -> tuple[FloatArray, FloatArray]:
         means, sds = self._mixture

@@ -10,6 +10,7 @@ from threading import Event
 import numpy as np
 
 from glfm.draws import Draw
+from glfm.errors import SamplerError
 from glfm.hybrid import HybridSampler
 from glfm.priors import Schedule
 from glfm.problem import Problem
@@ -81,6 +82,11 @@ class Chain:
                 self.sampler.sweep(state, state.sweep < self.schedule.n_warmup, stop)
             except Stopped:
                 return
+            except SamplerError as error:
+                fault = f"{str(error)[:1].lower()}{str(error)[1:]}"
+                raise SamplerError(
+                    f"Chain {self.index} was stopped in sweep {self.state.sweep + 1}: {fault}"
+                ) from error
             if stop.is_set():  # whoever set it may look at the chain by now
                 return
             if self.schedule.keeps(state.sweep):
@@ -103,6 +109,12 @@ class Chain:
     def ended(self) -> bool:
         """Whether the chain has made all sweeps of its schedule."""
         return self.state.sweep >= self.schedule.n_sweeps
+
+    def copy(self) -> Chain:
+        """Return a chain that goes on from here and leaves this one as it is."""
+        chain = Chain(self.problem, self.schedule, self.state, self.index, self.n_shards)
+        chain.draws, chain.holds_warmup = list(self.draws), self.holds_warmup
+        return chain
 
     def extend(self, schedule: Schedule, forget: bool = False) -> None:
         """Go on under a longer schedule; `forget` drops the draws so far, which then were warm-up."""

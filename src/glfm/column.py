@@ -1,5 +1,6 @@
 """One column of a user's table, freed from its frame library."""
 
+import re
 from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import cached_property
@@ -8,10 +9,16 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Column", "ColumnType", "FloatArray"]
+__all__ = ["Column", "ColumnType", "FloatArray", "is_writable"]
 
 FloatArray = NDArray[np.float64]
+_HALF = re.compile("[\ud800-\udfff]")
 ColumnType = Literal["bool", "integer", "float", "string", "category", "ordered", "date", "other"]
+
+
+def is_writable(value: object) -> bool:
+    """Whether text can be written as UTF-8: half a surrogate pair cannot, and breaks whatever tries."""
+    return not isinstance(value, str) or value.isascii() or not _HALF.search(value)
 
 
 @dataclass(frozen=True)
@@ -63,6 +70,11 @@ class Column:
             return tuple(sorted(unique))
         except TypeError:
             return tuple(sorted(unique, key=lambda value: (type(value).__name__, str(value))))
+
+    @cached_property
+    def is_exact(self) -> bool:
+        """Whether no observed number is so large that whole numbers next to it are the same float."""
+        return self.is_number and bool(np.all(np.abs(self.observed) < 2.0**53))
 
     @cached_property
     def is_whole(self) -> bool:

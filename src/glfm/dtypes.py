@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import numbers
 from collections.abc import Iterable
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation, localcontext
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -25,6 +25,7 @@ __all__ = [
     "dictionary_levels",
     "fill_dictionary",
     "fit",
+    "is_decimal",
     "narwhals_limits",
     "narwhals_type",
     "object_array",
@@ -54,6 +55,10 @@ def pandas_type(dtype: Any) -> ColumnType:
     if isinstance(dtype, pd.ArrowDtype) and hasattr(dtype.pyarrow_dtype, "ordered"):
         return "ordered" if dtype.pyarrow_dtype.ordered else "category"
     by_letter: dict[str, ColumnType] = {"b": "bool", "i": "integer", "u": "integer", "f": "float"}
+    try:
+        dtype.type  # noqa: B018 - of some arrow types pandas knows none
+    except NotImplementedError:
+        return "other"
     if dtype.kind in by_letter:
         return by_letter[dtype.kind]
     if issubclass(dtype.type, Decimal):
@@ -80,14 +85,24 @@ def narwhals_type(series: nw.Series[Any]) -> ColumnType:
         # A polars Categorical may be called ordered for the way it sorts, which is no order of levels.
         ordered = series.implementation.is_pyarrow() and nw.is_ordered_categorical(series)
         return "ordered" if ordered else "category"
+    if is_decimal(series):
+        return "float"
     return "date" if dtype.is_temporal() else "other"
+
+
+def is_decimal(series: nw.Series[Any]) -> bool:
+    """Whether a column holds decimals, of whichever width: narwhals knows those of 128 bits alone."""
+    arrow = series.implementation.is_pyarrow() and str(series.to_native().type).startswith("decimal")
+    return arrow or series.dtype == nw.Decimal
 
 
 def object_column(
     name: str, kind: ColumnType, objects: NDArray[Any], levels: Iterable[Any] | None = None
 ) -> Column:
     """Return a column of Python objects, judged by them if `kind` is "other" or nothing is observed."""
-    missing = np.asarray(pd.isna(objects))
+    with localcontext() as quiet:
+        quiet.traps[InvalidOperation] = False  # or a signalling NaN, compared with itself, would raise
+        missing = np.asarray(pd.isna(objects))
     observed = objects[~missing].tolist()
     declared = None if levels is None else tuple(levels)
     if not declared and (kind == "other" or (not observed and kind != "date")):
@@ -135,9 +150,10 @@ def pandas_limits(dtype: Any) -> Limits:
     return _limits(f"{dtype.kind}{dtype.itemsize}") if dtype.kind in "iuf" else _ANY
 
 
-def narwhals_limits(dtype: Any, native: Any) -> Limits:
-    """Return the smallest and the largest number that a polars or arrow type can hold."""
-    if dtype == nw.Decimal:
+def narwhals_limits(series: nw.Series[Any], native: Any) -> Limits:
+    """Return the smallest and the largest number that a polars or arrow column of a type can hold."""
+    dtype = series.dtype
+    if is_decimal(series):
         return _decimal_limits(native)
     return _limits(str(dtype).lower().replace("128", "64")) if dtype.is_numeric() else _ANY
 
@@ -183,6 +199,7 @@ def fit(
 
 def as_observed(values: NDArray[Any], column: Column, observed: Iterable[Any]) -> NDArray[Any]:
     """Return what fills a column of objects: numbers of the Python type that its observed numbers share."""
+    observed = list(observed)
     if values.dtype.kind in "mM":
         return object_array(of_type(values, observed))
     types: list[Any] = list({type(value) for value in observed})
@@ -190,6 +207,8 @@ def as_observed(values: NDArray[Any], column: Column, observed: Iterable[Any]) -
         return object_array(values.tolist())
     shared = types[0] if len(types) == 1 and issubclass(types[0], _REAL) else None
     is_numpy = shared is not None and issubclass(shared, np.number)
+    if shared is int and values.dtype.kind in "biuf" and max(map(abs, observed)) >= 2**63:  # beyond all types
+        return object_array(int(value) for value in np.rint(values).tolist())
     fallback = _limits("int64") if column.type == "integer" else _ANY
     fitted = fit(values, column.type, _limits(np.dtype(shared).str) if is_numpy else fallback)
     if fitted is None or shared is None:

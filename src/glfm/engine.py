@@ -69,7 +69,8 @@ class LocalEngine:
         """Run all chains to their end, until time is out, or until the user interrupts.
 
         Return whether they came to their end. What a chain has drawn by then is kept; one that was stopped
-        before its first draw keeps its last state. What `keeper` cannot write stops the chains too.
+        before its first draw keeps its last state. What `keeper` cannot write stops the chains too, and so
+        does an error in one of them, which is raised.
         """
         stop = threading.Event()
         workers = n_workers(n_jobs, len(chains))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -18,6 +19,7 @@ from glfm.kinds import Kind
 __all__ = ["as_pandas", "check_extension", "read_table", "write_table"]
 
 _EXTENSIONS = (".csv", ".csv.gz", ".parquet", ".json")
+_FREE, _RATIO = 2**28, 100  # bytes that a compressed file may become: so many, and per byte of its own
 
 
 def check_extension(path: Path) -> str:
@@ -52,13 +54,15 @@ def read_table(
     try:
         if extension == ".parquet":
             return pd.read_parquet(path)
+        if extension == ".csv.gz":
+            _check_size(path)
         frame = _read_json(path) if extension == ".json" else _read_csv(path, na, schema or {})
         return _with_dates(frame, schema or {})
     except ImportError as error:
         raise DataError("Parquet files need pyarrow: install it with pip install pyarrow.") from error
-    except DataError:
+    except (DataError, MemoryError):
         raise
-    except (OSError, ValueError) as error:  # what pandas raises for a broken file is a ValueError
+    except Exception as error:  # whatever a reader says of a file that is broken, or none of its own
         raise DataError(f"The file {str(path)!r} cannot be read: {_first_line(error)}.") from error
 
 
@@ -94,12 +98,29 @@ def _read_csv(path: Path, na: Sequence[str] | None, schema: Mapping[str, Kind | 
             f"Two columns have the name {names[names.duplicated()].iloc[0]!r}: rename one of them."
         )
     raw: pd.DataFrame = pd.read_csv(path, dtype="string", **options)
+    if not isinstance(raw.index, pd.RangeIndex):  # pandas would take the first cells for row labels
+        raise DataError(
+            f"The file {str(path)!r} has rows with more cells than its header has names: mend it."
+        )
     text = [name for name in raw if _is_code(raw[name]) or _has_text_levels(schema.get(str(name)))]
     if len(text) == raw.shape[1]:
         return raw
     dtypes: Any = dict.fromkeys(text, "string")
     frame: pd.DataFrame = pd.read_csv(path, dtype=dtypes, dtype_backend="numpy_nullable", **options)
     return frame
+
+
+def _check_size(path: Path) -> None:
+    """Refuse a compressed file that would become larger than is believed of any table."""
+    most, size = _FREE + _RATIO * path.stat().st_size, 0
+    with gzip.open(path) as file:
+        while part := file.read(2**20):
+            size += len(part)
+            if size > most:
+                raise DataError(
+                    f"The file {str(path)!r} would become more than {most} bytes, which is not believed: "
+                    "decompress it yourself."
+                )
 
 
 def _is_code(values: pd.Series[str]) -> bool:

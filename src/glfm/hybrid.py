@@ -105,6 +105,7 @@ class HybridSampler:
             state.Z = np.zeros((self.problem.n_rows, room), dtype=np.uint8)
             for (begin, end), shard in zip(self._bounds, shards, strict=True):
                 state.Z[begin:end, : shard.Z.shape[1]] = shard.Z
+        state.check(self.problem)
 
 
 class Meeting:

@@ -14,7 +14,18 @@ from numpy.typing import ArrayLike
 from glfm.column import FloatArray
 from glfm.errors import SchemaError
 
-__all__ = ["MAPPINGS", "TRANSFORMS", "Link", "Mapping", "Transform", "find_mapping", "find_transform"]
+__all__ = [
+    "LARGEST",
+    "MAPPINGS",
+    "TRANSFORMS",
+    "Link",
+    "Mapping",
+    "Transform",
+    "find_mapping",
+    "find_transform",
+]
+
+LARGEST = 1e305  # no value of a mapping lies beyond it, so that sums of values are finite
 
 
 @runtime_checkable
@@ -181,11 +192,13 @@ class Link:
         """Value at the pseudo-observation `w`."""
         with np.errstate(all="ignore"):
             x = self.unit * self.mapping.forward(self.shift + self.scale * np.asarray(w, dtype=np.float64))
-            return x if self.transform is None else np.asarray(self.transform.inverse(x), dtype=np.float64)
+            x = x if self.transform is None else np.asarray(self.transform.inverse(x), dtype=np.float64)
+            return np.asarray(np.clip(x, -LARGEST, LARGEST))
 
     def inverse(self, x: ArrayLike) -> FloatArray:
         """Return the pseudo-observation whose value is `x`; NaN where no transform of `x` exists."""
-        return (standard_inverse(self.mapping, self.transform, self.unit, x) - self.shift) / self.scale
+        with np.errstate(over="ignore"):
+            return (standard_inverse(self.mapping, self.transform, self.unit, x) - self.shift) / self.scale
 
     @property
     def range(self) -> tuple[float, float]:

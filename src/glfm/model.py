@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -20,7 +21,7 @@ from glfm.changes import Changes
 from glfm.checkpoint import Checkpoint, resumed
 from glfm.draws import Draws
 from glfm.engine import LocalEngine, check_workers
-from glfm.errors import DataError, FileError, FitWarning, SchemaError
+from glfm.errors import DataError, FileError, FitWarning, SamplerError, SchemaError
 from glfm.priors import Priors, Schedule
 from glfm.problem import NO_ROWS, Problem
 from glfm.questions import Questions
@@ -181,10 +182,21 @@ class GLFM(TransformerMixin, BaseEstimator, Questions, Relations, WhatIf, Change
         else:
             fit = resumed(resume, fit)
         keeper = None if checkpoint is None else Checkpoint(checkpoint, checkpoint_every, fit, resume)
-        self._adopt(schema, frame, problem, fit.chains, fit.seed)
-        self._run(time_budget, fit.stage, keeper)
+        with self._as_it_was():
+            self._adopt(schema, frame, problem, fit.chains, fit.seed)
+            self._run(time_budget, fit.stage, keeper)
         self._warn_if_bounded()
         return self
+
+    @contextmanager
+    def _as_it_was(self) -> Iterator[None]:
+        """Leave the model as it was if numbers go wrong; what else stops a fit leaves the draws so far."""
+        before = dict(self.__dict__)
+        try:
+            yield
+        except SamplerError:
+            self.__dict__ = before
+            raise
 
     def _adopt(
         self,
@@ -212,9 +224,11 @@ class GLFM(TransformerMixin, BaseEstimator, Questions, Relations, WhatIf, Change
             raise DataError(NO_ROWS)
         schedule = self._chains[0].schedule
         longer = Schedule(schedule.n_warmup, schedule.n_draws + at_least_one(n_draws), schedule.thin)
-        for chain in self._chains:
-            chain.extend(longer)
-        self._run(time_budget)
+        with self._as_it_was():
+            self._chains = [chain.copy() for chain in self._chains]
+            for chain in self._chains:
+                chain.extend(longer)
+            self._run(time_budget)
         return self
 
     def _run(

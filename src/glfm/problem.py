@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glfm.column import FloatArray
-from glfm.errors import DataError
+from glfm.errors import DataError, SamplerError
 from glfm.kinds.base import Evidence, Kind
 from glfm.kinds.levelled import LevelledKind
 from glfm.kinds.numeric import NumericKind
@@ -146,9 +146,9 @@ class Problem:
         """How often each level of each column is observed; empty for columns without levels."""
         counts = []
         for d, kind in enumerate(self.kinds.values()):
-            seen = self.x[~np.isnan(self.x[:, d]), d].astype(np.intp)
             n_levels = kind.n_levels if isinstance(kind, LevelledKind) else 0
-            counts.append(np.bincount(seen if n_levels else seen[:0], minlength=n_levels).astype(np.int64))
+            seen = self.x[~np.isnan(self.x[:, d]), d] if n_levels else np.empty(0)
+            counts.append(np.bincount(seen.astype(np.intp), minlength=n_levels).astype(np.int64))
         return tuple(counts)
 
     def part(self, start: int, stop: int) -> Problem:
@@ -158,6 +158,12 @@ class Problem:
         evidence = tuple(tuple(one[start:stop] for one in column) for column in self.evidence)
         part.__dict__["evidence"] = evidence
         return part
+
+    def check_columns(self, what: str, good: NDArray[np.bool_]) -> None:
+        """Raise the sentence that names the first column of a pseudo-column that is not good."""
+        if not good.all():
+            name = self.names[self.owner[np.flatnonzero(~good)[0]]]
+            raise SamplerError(f"The {what} of column {name!r} are not all finite.")
 
     def per_pseudo_column(self, values: Sequence[float] | FloatArray) -> FloatArray:
         """Repeat a value per column for each of its free pseudo-columns."""

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glfm.column import FloatArray
+from glfm.errors import SamplerError
 from glfm.kernels.collapsed import sweep_rows
 from glfm.kernels.matrices import refresh, sum_rows
 from glfm.kernels.moves import N_PROPOSALS, add_or_drop_features, recode_features
@@ -21,6 +22,8 @@ from glfm.state import State
 __all__ = ["CollapsedSampler"]
 
 _ROWS_AT_ONCE = 2048  # between two looks at whether to stop
+
+_MOST_DRIFT = 1e-6  # of the matrices, in units of noise: log odds of features err by as much per column
 
 
 class CollapsedSampler:
@@ -49,6 +52,7 @@ class CollapsedSampler:
         self.draw_alpha(state)
         self.draw_weights(state)
         self.draw_cells(state, adapt, stop)
+        state.check(self.problem)
         state.sweep += 1
 
     @property
@@ -65,10 +69,10 @@ class CollapsedSampler:
         sum_rows(state.Z, state.width, state.Y, inv_sd, *self._sums)
         refresh(*self._sums, state.width, priors.weight_variance, *self._solved)
         counts = self._counts(state)
-        row = 0
+        row, drift = 0, 0.0
         while row < problem.n_rows:
             look(stop)
-            row, state.width, needed = sweep_rows(
+            row, state.width, needed, worst = sweep_rows(
                 state.rng,
                 state.Z,
                 state.width,
@@ -87,10 +91,16 @@ class CollapsedSampler:
                 *self._sums,
                 *self._solved,
             )
+            drift = max(drift, worst)
             if needed > state.Z.shape[1]:
                 state.grow(needed)
                 counts = np.concatenate([counts, np.zeros(state.Z.shape[1] - counts.size, dtype=np.int64)])
                 self._make_room(state)
+        if drift > _MOST_DRIFT:
+            raise SamplerError(
+                f"The matrices of the features have drifted by {drift:.2g}, which a smaller weight_variance "
+                f"than {priors.weight_variance:g} may cure."
+            )
 
     def move_features(self, state: State) -> None:
         """Moves of whole features given Y."""

@@ -384,6 +384,10 @@ def _parse(source: str | PathLike[str]) -> dict[str, Any]:
         data = json.loads(text, object_pairs_hook=_unique)
     except json.JSONDecodeError as error:
         raise SchemaError(f"The schema is not valid JSON at line {error.lineno}: {error.msg}.") from error
+    except SchemaError:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise SchemaError("The schema has a number or a nesting without end.") from error
     if not isinstance(data, dict) or data.get("format") != _FORMAT or data.get("version") != _VERSION:
         raise SchemaError(f'A JSON schema starts with {{"format": "{_FORMAT}", "version": {_VERSION}, ...')
     unknown = sorted(set(data) - {"format", "version", "columns"})

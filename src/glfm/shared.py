@@ -7,7 +7,6 @@ from typing import Protocol
 import numpy as np
 
 from glfm.column import FloatArray
-from glfm.errors import SamplerError
 from glfm.kernels.random import gamma
 from glfm.kernels.weights import draw_noise_and_weights
 from glfm.kinds.base import Rng
@@ -63,7 +62,5 @@ def draw_weights(
         shared.B,
     )
     shared.variance[problem.owner] = variance
-    if not np.isfinite(shared.B).all():
-        raise SamplerError(
-            f"The weights of sweep {shared.sweep + 1} are not finite: a column's scale is out of hand."
-        )
+    # Before cells are drawn: truncated normals around NaN are none.
+    problem.check_columns("weights", np.isfinite(np.square(shared.B).sum(axis=0)))

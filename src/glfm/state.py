@@ -9,7 +9,9 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from glfm.column import FloatArray
+from glfm.errors import SamplerError
 from glfm.kernels.random import fill_normals, stream, uniform
+from glfm.kernels.weights import are_finite, grows, sums_of_squares
 from glfm.kinds.base import Rng
 from glfm.problem import Problem
 
@@ -85,6 +87,22 @@ class State:
             theta=[theta.copy() for theta in self.theta],
             step=[step.copy() for step in self.step],
         )
+
+    def check(self, problem: Problem) -> None:
+        """Raise `SamplerError` if a number is not what a state can have."""
+        if not are_finite(self.Y, self.B, self.variance):
+            squares = np.empty(problem.n_pseudo)
+            sums_of_squares(self.Y, squares)
+            problem.check_columns("pseudo-observations", np.isfinite(squares))
+            problem.check_columns("weights", np.isfinite(np.square(self.B).sum(axis=0)))
+            noise = problem.per_pseudo_column(self.variance)
+            problem.check_columns("noise variances", (noise > 0.0) & (noise < np.inf))
+            raise SamplerError("The sum of all squares is not finite.")
+        for d, theta in enumerate(self.theta):
+            if theta.size and not grows(theta):
+                raise SamplerError(f"The thresholds of column {problem.names[d]!r} have lost their order.")
+        if not 0.0 < self.alpha < np.inf:
+            raise SamplerError(f"The concentration alpha has become {self.alpha:g}.")
 
     @property
     def counts(self) -> NDArray[np.int64]:

@@ -28,6 +28,7 @@ from glfm.table import Frame, encode
 __all__ = ["Fitted", "Stage", "read", "read_stage", "write"]
 
 _FORMAT, _VERSION = "glfm-model", 1
+_SMALLEST, _LARGEST = 1e-100, 1e100  # of the numbers of a fit: their squares are numbers too
 
 
 @dataclass(frozen=True)
@@ -306,10 +307,10 @@ def _priors(stored: dict[str, Any]) -> Priors:
     return priors
 
 
-def _finite(reader: Reader, name: str, shape: tuple[int, ...], above: float = -np.inf) -> FloatArray:
-    """Read numbers that must be finite and larger than `above`: compiled loops trust them."""
+def _finite(reader: Reader, name: str, shape: tuple[int, ...], above: float = -_LARGEST) -> FloatArray:
+    """Read numbers above `above` whose squares are finite: compiled loops trust them."""
     values = reader.array(name, np.float64, shape)
-    if not (np.isfinite(values) & (values > above)).all():
+    if not ((values > above) & (values < _LARGEST)).all():
         raise reader.error(f"its member '{name}.npy' holds numbers that no fit has")
     return values
 
@@ -338,7 +339,7 @@ def _read_draws(reader: Reader, problem: Problem, n_draws: int, rowless: bool) -
     bias, n_rows = int(problem.priors.bias), problem.n_rows
     width = [bias + k for k in n_features]
     weights = _finite(reader, "draws/weights", (sum(width), problem.n_pseudo))
-    variance = _finite(reader, "draws/variance", (n_draws, len(problem.names)), above=0.0)
+    variance = _finite(reader, "draws/variance", (n_draws, len(problem.names)), above=_SMALLEST)
     theta = _finite(reader, "draws/theta", (n_draws, _n_theta(problem)))
     size = [n_rows * max(-(-k // 8), 1) for k in n_features]
     packed = np.split(reader.array("draws/Z", np.uint8, (sum(size),)), np.cumsum(size)[:-1])
@@ -386,7 +387,7 @@ def _read_chain(reader: Reader, problem: Problem, i: int, head: dict[str, Any], 
         width=width,
         Y=_finite(reader, f"chains/{i}/Y", (n_rows, problem.n_pseudo)),
         B=_finite(reader, f"chains/{i}/B", (width, problem.n_pseudo)),
-        variance=_finite(reader, f"chains/{i}/variance", (len(n_steps),), above=0.0),
+        variance=_finite(reader, f"chains/{i}/variance", (len(n_steps),), above=_SMALLEST),
         theta=_thetas(reader, problem, _finite(reader, f"chains/{i}/theta", (_n_theta(problem),))),
         step=[part.copy() for part in np.split(step, np.cumsum(n_steps)[:-1])],
         alpha=alpha,

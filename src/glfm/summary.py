@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any
@@ -19,6 +20,7 @@ from glfm.effects import central, feature_effects, implications, noticeable
 from glfm.errors import SchemaError
 from glfm.kinds.levelled import LevelledKind
 from glfm.kinds.numeric import NumericKind
+from glfm.mappings import LARGEST
 from glfm.problem import Problem
 from glfm.rows import Rows
 from glfm.table import Frame
@@ -36,6 +38,8 @@ _TOP = 5  # patterns that are shown unless said otherwise
 _GRID = 200  # points of a density
 _TAIL = 0.005  # share of the observed cells that a grid may leave out on each side
 _MOST_GROUPS = 200
+_FEWEST_BINS, _MOST_BINS = 5, 200
+_LOG_HIGHEST = math.log(LARGEST)  # of a density
 
 Pattern = str | Iterable[str]
 
@@ -265,7 +269,8 @@ class Summary:
         at = self._grid(column, kind, seen, chosen) if grid is None else np.asarray(grid, dtype=np.float64)
         columns = {EMPIRICAL: empirical(at, seen, kind)}
         for name, features in chosen.items():
-            columns[name] = np.exp(self.cells(column, features, at.size).log_density(at))
+            log_density = self.cells(column, features, at.size).log_density(at)
+            columns[name] = np.exp(np.minimum(log_density, _LOG_HIGHEST))
         return pd.DataFrame(columns, index=pd.Index(at, name=column))
 
     def _grid(
@@ -311,7 +316,7 @@ def empirical(at: FloatArray, seen: FloatArray, kind: NumericKind) -> FloatArray
     height = np.zeros(at.size)
     if rest.size:
         edges = histogram_edges(rest)
-        density, _ = np.histogram(rest, bins=edges, density=True)
+        density = histogram_heights(rest, edges)
         bin_of = np.searchsorted(edges, at, side="right") - 1
         bin_of[at == edges[-1]] = density.size - 1
         inside = (bin_of >= 0) & (bin_of < density.size)
@@ -324,12 +329,21 @@ def empirical(at: FloatArray, seen: FloatArray, kind: NumericKind) -> FloatArray
 def histogram_edges(values: FloatArray) -> FloatArray:
     """Return bins that show a distribution, tails that would flatten it in few."""
     low, high = float(values.min()), float(values.max())
-    if low == high:
-        return np.array([low - 0.5, high + 0.5])
+    if high - low <= 1e-12 * abs(high):  # bins between them would be as narrow as floats are
+        half = max(0.5, 1e-3 * abs(low))
+        return np.array([low - half, high + half])
     quartiles = np.quantile(values, [0.25, 0.75])
     width = 2.0 * float(quartiles[1] - quartiles[0]) / np.cbrt(values.size)
-    n_bins = int(np.clip(np.ceil((high - low) / width), 5, 200)) if width > 0 else 30
+    narrow = (high - low) / _MOST_BINS
+    n_bins = int(max(np.ceil((high - low) / max(width, narrow)), _FEWEST_BINS)) if width > 0 else 30
     return np.linspace(low, high, n_bins + 1)
+
+
+def histogram_heights(values: FloatArray, edges: FloatArray) -> FloatArray:
+    """Return the heights of a histogram of area 1; those of tiny values are large, but finite."""
+    with np.errstate(over="ignore"):
+        heights = np.histogram(values, edges)[0] / values.size / np.diff(edges)
+    return np.minimum(heights, LARGEST)
 
 
 def _no_such_feature(name: object, names: list[str]) -> str:

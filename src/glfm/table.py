@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from glfm.column import Column, FloatArray
+from glfm.column import Column, FloatArray, is_writable
 from glfm.dtypes import (
     LEVELS,
     NUMBERS,
@@ -23,6 +23,7 @@ from glfm.dtypes import (
     dictionary_levels,
     fill_dictionary,
     fit,
+    is_decimal,
     narwhals_limits,
     narwhals_type,
     object_array,
@@ -106,6 +107,8 @@ class Frame(ABC):
             raise DataError("The table has no rows: give at least one.")
         seen: dict[str, object] = {}
         for name, label in zip(self.names, labels, strict=True):
+            if not is_writable(name):
+                raise DataError(f"Column {name!r} has half a surrogate pair in its name: rename it.")
             if name in seen:
                 raise DataError(
                     f"Two columns have the name {label!r}: rename one of them."
@@ -274,7 +277,10 @@ class _PandasFrame(Frame):
             return object_column(
                 name, kind, object_array([*levels, None])[series.cat.codes.to_numpy()], levels
             )
-        objects = series.to_numpy(dtype=object)
+        if kind == "other" and isinstance(series.dtype, pd.ArrowDtype):  # not all of which pandas can convert
+            objects = object_array(series.array.__arrow_array__().to_pylist())
+        else:
+            objects = series.to_numpy(dtype=object)
         if kind not in LEVELS:
             return object_column(name, kind, objects)
         return object_column(name, kind, objects, dictionary_levels(series.array.__arrow_array__()))
@@ -388,12 +394,16 @@ class _NarwhalsFrame(Frame):
         native = series.to_native()
         dtype = native.dtype if self._backend.is_polars() else native.type
         kind = "date" if column.type == "date" else narwhals_type(series)
-        fitted = fit(values, kind, narwhals_limits(series.dtype, dtype), column.declared_levels)
+        if series.dtype == nw.Object:
+            objects = object_array(series.to_list())
+            objects[rows] = as_observed(values, column, objects[~column.missing])
+            return type(native)(column.name, objects.tolist(), dtype=dtype)
+        fitted = fit(values, kind, narwhals_limits(series, dtype), column.declared_levels)
         if fitted is None:
             return None
         if kind in LEVELS and self._backend.is_pyarrow():
             return fill_dictionary(native, fitted, rows)
-        if series.dtype == nw.Decimal:
+        if is_decimal(series):
             # Some libraries cut off the digits of a float that they ought to round.
             fitted = object_array([Decimal(f"{value:.{dtype.scale}f}") for value in fitted])
         if kind == "date":

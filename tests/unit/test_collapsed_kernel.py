@@ -46,13 +46,14 @@ class Setup:
         self.columns = np.nonzero(self.missing)[1].astype(np.int32)
         self.A, self.L = np.zeros((room, room)), np.zeros((room, S))
         self.Q, self.M, self.G = np.zeros((room, room)), np.zeros((room, S)), np.zeros((room, room))
+        self.drift = 0.0
         self.counts = np.zeros(room, dtype=np.int64)
         self.counts[: self.width] = self.Z[:, : self.width].sum(axis=0)
         sum_rows(self.Z, self.width, self.Y, self.inv_sd, self.A, self.L)
         refresh(self.A, self.L, self.width, self.weight_variance, self.Q, self.M, self.G)
 
     def sweep(self, start: int = 0) -> None:
-        row, self.width, needed = sweep_rows(
+        row, self.width, needed, self.drift = sweep_rows(
             self.rng,
             self.Z,
             self.width,
@@ -192,6 +193,21 @@ def test_matrices_stay_exact_over_thousands_of_rows() -> None:
     for _ in range(150):
         setup.sweep()
     check_against_scratch(setup)
+
+
+@pytest.mark.parametrize("weight_variance", [0.1, 1.0, 100.0])
+def test_matrices_drift_slowly_over_a_hundred_thousand_rows(weight_variance: float) -> None:
+    """A chain recomputes them after 512 rows at the latest; here they go without for 102,000."""
+    setup = random_setup(9, holes=0.3, bias=1, S=6, weight_variance=weight_variance)
+    worst, changed = 0.0, 0
+    for _ in range(1700):
+        before = setup.Z.copy()
+        setup.sweep()
+        changed += int((before != setup.Z).any(axis=1).sum())
+        worst = max(worst, setup.drift)
+    assert changed > 20_000
+    assert not worst > 1e-9
+    check_against_scratch(setup, tolerance=1e-8)
 
 
 def test_matrices_stay_exact_across_recomputations() -> None:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glfm.kernels.jit import Bits, Codes, Floats, Ints, Rng, kernel
-from glfm.kernels.matrices import add_row, insert_feature, refresh, remove_feature, replace_row
+from glfm.kernels.matrices import add_row, drift, insert_feature, refresh, remove_feature, replace_row
 from glfm.kernels.random import normal, uniform
 
 __all__ = ["MOST_NEW", "choose_columns", "draw_own_features", "gram_of", "sweep_rows"]
@@ -64,7 +64,7 @@ def draw_own_features(
         u -= weight[j]
         if u < 0.0:
             return j
-    return last
+    return last if total > 0.0 else 0  # of NaN nothing should be born
 
 
 @kernel
@@ -372,11 +372,12 @@ def sweep_rows(
     Q: Floats,
     M: Floats,
     G: Floats,
-) -> tuple[int, int, int]:
+) -> tuple[int, int, int, float]:
     """Update the features and the holes of the rows from `start` to before `stop`.
 
     Return the next row to visit, the width, and the width that is needed: if that is more than the arrays
-    have, the row was left as it was and waits for larger ones.
+    have, the row was left as it was and waits for larger ones. Last, how far the matrices had drifted at most
+    when they were recomputed, and at the end.
     """
     n_rows, S = Y.shape
     capacity = Z.shape[1]
@@ -389,8 +390,10 @@ def sweep_rows(
     listed = np.empty(S, np.int32)
     weight = np.empty(MOST_NEW + 1)
     rng_before = np.empty(4, np.uint64)
+    worst = 0.0
     for n in range(start, stop):
         if n % _REFRESH_EVERY == 0 and n > 0:
+            worst = max(worst, drift(A, L, width, weight_variance, Q, M, G))
             refresh(A, L, width, weight_variance, Q, M, G)
         if pinned[n]:
             continue
@@ -434,7 +437,7 @@ def sweep_rows(
         if width - own + own_new > capacity:
             for i in range(4):
                 rng[i] = rng_before[i]
-            return n, width, width - own + own_new
+            return n, width, width - own + own_new, worst
         if not changed and own_new == own:
             if holes.size == 0:
                 continue
@@ -517,4 +520,4 @@ def sweep_rows(
             )
         for t in range(holes.size):
             Y[n, holes[t]] = y[holes[t]] / inv_sd[holes[t]]
-    return stop, width, width
+    return stop, width, width, max(worst, drift(A, L, width, weight_variance, Q, M, G))

@@ -130,7 +130,7 @@ def _above(rng: Rng, a: float) -> float:
             x = abs(normal(rng))
             if x >= a:
                 return x
-    if a > 1e8:  # the tail is exponential to the last digit
+    if not a <= 1e8:  # the tail is exponential to the last digit; NaN must not loop for ever
         return a + exponential(rng) / a
     rate = 0.5 * (a + math.sqrt(a * a + 4.0))
     while True:

@@ -17,7 +17,7 @@ from glfm.kernels.jit import Bits, Floats, Ints, Rng, kernel
 from glfm.kernels.linalg import cholesky, invert
 from glfm.kernels.random import integer_below
 
-__all__ = ["add_row", "insert_feature", "refresh", "remove_feature", "replace_row", "sum_rows"]
+__all__ = ["add_row", "drift", "insert_feature", "refresh", "remove_feature", "replace_row", "sum_rows"]
 
 
 @kernel
@@ -70,6 +70,58 @@ def refresh(
                 total += M[k, s] * M[i, s]
             G[k, i] = total
             G[i, k] = total
+
+
+@kernel
+def _probe(size: int) -> Floats:
+    """Return a vector with entries of either sign, none of them small beside the others."""
+    out = np.empty(size)
+    for i in range(size):
+        out[i] = (1.0 + 0.1 * (i * 7 % 11)) * (1.0 if i * 5 % 3 else -1.0)
+    return out
+
+
+@kernel
+def _apart(right: Floats, kept: Floats) -> float:
+    """Return how far two vectors are apart, in units of noise or of their size; infinity if one is broken."""
+    worst = 0.0
+    for i in range(right.size):
+        gap = abs(right[i] - kept[i]) / (1.0 + abs(right[i]))
+        if not gap <= worst:
+            worst = gap if gap > worst else np.inf
+    return worst
+
+
+@kernel
+def drift(A: Floats, L: Floats, width: int, weight_variance: float, Q: Floats, M: Floats, G: Floats) -> float:
+    """Return how far Q, M and G have come from what they stand for; infinity if they are broken.
+
+    QPQ = Q, M = QL and G = MM' are compared along one vector each, which costs about as much as one row.
+    """
+    S = L.shape[1]
+    v, t = _probe(width), _probe(S)
+    q, p, back = np.zeros(width), np.zeros(width), np.zeros(width)
+    sums, m, again = np.zeros(width), np.zeros(width), np.zeros(width)
+    b, g, gram = np.zeros(S), np.zeros(width), np.zeros(width)
+    for k in range(width):
+        for i in range(width):
+            q[k] += Q[k, i] * v[i]
+            g[k] += G[k, i] * v[i]
+        for s in range(S):
+            sums[k] += L[k, s] * t[s]
+            m[k] += M[k, s] * t[s]
+            b[s] += M[k, s] * v[k]
+    for k in range(width):
+        p[k] = q[k] / weight_variance
+        for i in range(width):
+            p[k] += A[k, i] * q[i]
+        for s in range(S):
+            gram[k] += M[k, s] * b[s]
+    for k in range(width):
+        for i in range(width):
+            back[k] += Q[k, i] * p[i]
+            again[k] += Q[k, i] * sums[i]
+    return max(_apart(q, back), _apart(again, m), _apart(gram, g))
 
 
 @kernel

@@ -9,7 +9,7 @@ from glfm.kernels.jit import Bits, Floats, Rng, kernel
 from glfm.kernels.linalg import cholesky, solve_lower, solve_upper
 from glfm.kernels.random import gamma, normal
 
-__all__ = ["draw_noise_and_weights", "row_means", "sums_of_squares"]
+__all__ = ["are_finite", "draw_noise_and_weights", "grows", "row_means", "sums_of_squares"]
 
 
 @kernel
@@ -20,6 +20,32 @@ def sums_of_squares(Y: Floats, out: Floats) -> None:
     for n in range(Y.shape[0]):
         for s in range(Y.shape[1]):
             out[s] += Y[n, s] * Y[n, s]
+
+
+@kernel
+def are_finite(Y: Floats, B: Floats, variance: Floats) -> bool:
+    """Whether squares of cells and weights add up to something, and noise variances are positive."""
+    total = 0.0
+    for n in range(Y.shape[0]):
+        for s in range(Y.shape[1]):
+            total += Y[n, s] * Y[n, s]
+    for k in range(B.shape[0]):
+        for s in range(B.shape[1]):
+            total += B[k, s] * B[k, s]
+    for d in range(variance.size):
+        if not variance[d] > 0.0:
+            return False
+        total += variance[d]
+    return total < np.inf
+
+
+@kernel
+def grows(theta: Floats) -> bool:
+    """Whether every threshold lies above the one before it, and none is infinite."""
+    for r in range(theta.size):
+        if not -np.inf < theta[r] < np.inf or (r > 0 and not theta[r] > theta[r - 1]):
+            return False
+    return True
 
 
 @kernel

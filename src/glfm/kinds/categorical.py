@@ -43,7 +43,7 @@ class Categorical(LevelledKind):
             return "yes or no"
         if column.type == "string":
             return f"text with {len(column.distinct)} levels"
-        if column.is_whole and len(column.distinct) == 2:
+        if column.is_whole and len(column.distinct) == 2 and column.is_exact:
             return "whole numbers with only two values"
         return None
 
@@ -217,6 +217,7 @@ def _draw_largest(rng: Rng, codes: Codes, mean: FloatArray, sd: float, y: FloatA
 _ROOT_2PI = math.sqrt(2.0 * math.pi)
 _BELOW, _ABOVE = 6.0, 8.0  # how far the integrand reaches around its peak
 _NOTHING = 1e-18  # of the integrand, beside what is already there
+_HOPELESS = 1000.0  # standard deviations behind the leading level
 
 
 @kernel
@@ -229,6 +230,20 @@ def _step(levels: int) -> float:
 def _below(x: float) -> float:
     """Return the standard normal distribution function, to many digits also where it is small."""
     return quick_cdf(x) if x > -4.0 else cdf(x)
+
+
+@kernel
+def _highest(m: FloatArray) -> float:
+    """Return the mean of the level that leads; levels that are hopelessly behind are brought nearer first.
+
+    They have no probability either way, and a grid that reached them would have no end.
+    """
+    top = float(m.max())
+    if top - m.min() > _HOPELESS:
+        for r in range(m.size):
+            m[r] = max(m[r] - top, -_HOPELESS)
+        top = 0.0
+    return top
 
 
 @kernel
@@ -251,7 +266,7 @@ def _level_probabilities(location: FloatArray) -> FloatArray:
             out[n, 0] = cdf(m[0] / math.sqrt(2.0))
             out[n, 1] = cdf(-m[0] / math.sqrt(2.0))
             continue
-        top = m.max()
+        top = _highest(m)
         t = 0.5 * (top + m.min()) - _BELOW
         while t < top + _ABOVE:
             product = 1.0
@@ -287,7 +302,11 @@ def _log_probability_of(codes: Codes, location: FloatArray) -> FloatArray:
         if levels == 2:
             out[n] = log_cdf((m[r] - m[1 - r]) / math.sqrt(2.0))
             continue
-        top = m.max()
+        behind = m.max() - m[r]
+        top = _highest(m)
+        if behind > _HOPELESS:  # so far out, only the one that leads matters
+            out[n] = log_cdf(-behind / math.sqrt(2.0))
+            continue
         start = 0.5 * (top + m[r]) - _BELOW
         total = 0.0
         t = start

@@ -85,7 +85,8 @@ class Count(NumericKind):
 
     def mean_square(self, location: FloatArray, variance: float, theta: FloatArray) -> FloatArray:
         """Return the mean of the square: as the mean, each P(X >= x) with the weight x^2 - (x - 1)^2."""
-        return self._survival_moment(lambda x: 2.0 * x - 1.0, lambda t: t * t - t, location, variance)
+        squares = self._survival_moment(lambda x: 2.0 * x - 1.0, lambda t: t * t - t, location, variance)
+        return squares / self.size**2
 
     def _survival_moment(
         self,

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from glfm.column import Column, FloatArray
+from glfm.column import Column, FloatArray, is_writable
 from glfm.errors import DataError, SchemaError
 from glfm.kinds.base import Evidence, Kind
 
@@ -48,6 +48,9 @@ class LevelledKind(Kind):
             raise SchemaError(f"levels must be text, numbers or the like, not {list(levels)!r}.") from None
         if distinct < len(levels):
             raise SchemaError(f"levels must differ from each other, not {list(levels)!r}.")
+        broken = [level for level in levels if not is_writable(level)]
+        if broken:
+            raise SchemaError(f"levels must be whole text, without half surrogates as in {broken[0]!r}.")
 
     def learn(self, column: Column) -> Self:
         if self.levels is not None:
@@ -68,12 +71,23 @@ class LevelledKind(Kind):
                 raise DataError(
                     f"Column {column.name!r} holds an infinite value: replace it by a number or a hole."
                 )
+            if column.is_whole and not column.is_exact:
+                raise DataError(
+                    f"Column {column.name!r} holds whole numbers of 2^53 and more, which as numbers lose "
+                    "digits that levels need: turn them into text."
+                )
             if column.is_whole:
                 levels = tuple(int(level) for level in levels)
         if self.needs_order and column.type == "string" and len(levels) > 2:
             raise SchemaError(
                 f"Column {column.name!r} is text, so the order of its levels is unknown: "
                 f'give it, as in glfm.Ordinal(levels=["low", "middle", "high"]).'
+            )
+        broken = [level for level in levels if not is_writable(level)]
+        if broken:
+            raise DataError(
+                f"Column {column.name!r} holds the level {broken[0]!r}, of which a part is half a surrogate "
+                "pair and no text: mend it, or make it a hole."
             )
         return replace(self, levels=tuple(levels))
 

@@ -38,6 +38,8 @@ __all__ = ["NumericKind"]
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(40)
 _REACH = 9.0  # standard deviations beyond which a normal density is nothing
+_LARGEST = 1e302  # number of a column: a thousand times it is a float too
+_FARTHEST = 1e100  # from zero on the pseudo-scale: sums of squares are finite
 _UNITS = 2.0 ** np.arange(-3, 4)  # in standard deviations: from nearly linear to nearly logarithmic
 
 
@@ -107,7 +109,7 @@ class NumericKind(Kind):
         x = self._read(column)
         if self._is_learnt:
             observed = x[~np.isnan(x)]
-            _check_reached(column, observed, self.pseudo(observed))
+            _check_reached(column, observed, self.pseudo(observed), _FARTHEST)
         return x
 
     def encode_value(self, column: Column, unseen: str = "error") -> FloatArray:
@@ -139,6 +141,12 @@ class NumericKind(Kind):
         if np.isinf(observed).any():
             raise DataError(
                 f"Column {column.name!r} holds an infinite value: replace it by a number or a hole."
+            )
+        large = observed[np.abs(observed) > _LARGEST]
+        if large.size:
+            raise DataError(
+                f"Column {column.name!r} holds {large[0]:.16g}, but no number may be larger than "
+                f"{_LARGEST:g}: choose another unit of measurement."
             )
         allowed, rule = self._allowed(observed)
         if not allowed.all():
@@ -292,9 +300,15 @@ class NumericKind(Kind):
         """Return the mean of each cell."""
         return self._moment(self.to_value, location, variance)
 
+    @cached_property
+    def size(self) -> float:
+        """A typical size of the values, as a power of two."""
+        typical = float(np.abs(self.link.forward(np.array([-1.0, 0.0, 1.0]))).max())
+        return 2.0 ** max(round(math.log2(typical)), -1000) if typical else 1.0
+
     def mean_square(self, location: FloatArray, variance: float, theta: FloatArray) -> FloatArray:
-        """Return the mean of the square of each cell."""
-        return self._moment(lambda w: np.square(self.to_value(w)), location, variance)
+        """Return the mean of the square of each cell, in units of `size` squared."""
+        return self._moment(lambda w: np.square(self.to_value(w) / self.size), location, variance)
 
     def _moment(
         self, value: Callable[[FloatArray], FloatArray], location: FloatArray, variance: float
@@ -353,9 +367,9 @@ class NumericKind(Kind):
         return super()._jsonable(name, value)
 
 
-def _check_reached(column: Column, x: FloatArray, v: FloatArray) -> None:
-    """Refuse values `x` to which the mapping or its transform gives no finite `v`."""
-    lost = x[~np.isfinite(v)]
+def _check_reached(column: Column, x: FloatArray, v: FloatArray, far: float = np.inf) -> None:
+    """Refuse values `x` to which the mapping or its transform gives no `v` nearer to zero than `far`."""
+    lost = x[~(np.abs(v) < far)]
     if lost.size:
         raise DataError(
             f"Column {column.name!r} holds {lost[0]:.16g}, which its transform or mapping cannot take: "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
@@ -62,7 +63,9 @@ class Positive(NumericKind):
         return replace(self, smallest=float(x[x > 0].min()) if (x > 0).any() else 1.0)
 
     def _representatives(self, x: FloatArray) -> FloatArray:
-        return x if self.smallest is None else np.where(x < self.smallest, 0.5 * self.smallest, x)
+        if self.smallest is None:
+            return x
+        return np.where(x < self.smallest, max(0.5 * self.smallest, math.ulp(0.0)), x)
 
     @property
     def atom(self) -> tuple[float, float] | None:

@@ -32,7 +32,7 @@ from glfm.pictures.panels import (
     scale_of,
 )
 from glfm.plots import BLUE, GREY, INK, open_frame
-from glfm.summary import Summary, histogram_edges
+from glfm.summary import Summary, histogram_edges, histogram_heights
 
 __all__ = ["draw_imputed", "draw_patterns", "draw_pseudo", "pattern_table"]
 
@@ -244,7 +244,7 @@ def _histogram(ax: Axes, values: FloatArray, with_normal: bool) -> list[Artist]:
     if not values.size:
         return say_nothing_to_see(ax, "no observed cell")
     edges = histogram_edges(values)
-    density, _ = np.histogram(values, edges, density=True)
+    density = histogram_heights(values, edges)
     color = BLUE if with_normal else GREY
     artists: list[Artist] = [ax.stairs(density, edges, fill=True, color=color, alpha=0.7)]
     if with_normal and values.std() > 0:

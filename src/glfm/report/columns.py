@@ -75,11 +75,11 @@ def _in_words(kind: Kind, seen: FloatArray) -> str:
     if not seen.size:
         return "no observed cell"
     if not isinstance(kind, LevelledKind):
-        return (
-            f"mean {value(kind, float(seen.mean()))}, standard deviation {number(float(seen.std()))}"
-            f"{' days' if getattr(kind, 'time', None) else ''}, "
-            f"from {value(kind, float(seen.min()))} to {value(kind, float(seen.max()))}"
-        )
+        size = float(np.abs(seen).max()) or 1.0  # squares of large numbers would be infinite
+        mean, sd = size * float((seen / size).mean()), size * float((seen / size).std())
+        days = " days" if getattr(kind, "time", None) else ""
+        ends = f"from {value(kind, float(seen.min()))} to {value(kind, float(seen.max()))}"
+        return f"mean {value(kind, mean)}, standard deviation {number(sd)}{days}, {ends}"
     levels: tuple[Hashable, ...] = kind.levels or ()
     count = np.bincount(seen.astype(np.intp), minlength=len(levels))
     order = np.argsort(-count, kind="stable")[:_MOST_LEVELS]

@@ -12,7 +12,7 @@ from glfm.kinds.levelled import LevelledKind
 from glfm.kinds.numeric import NumericKind
 from glfm.report.features import FeatureFacts, PatternFacts
 from glfm.report.fit import Fit
-from glfm.summary import NONE, histogram_edges
+from glfm.summary import NONE, histogram_edges, histogram_heights
 
 __all__ = ["view_data"]
 
@@ -121,7 +121,7 @@ def _histogram(seen: FloatArray, at: FloatArray) -> tuple[FloatArray, FloatArray
     if not seen.size or not at.size:
         return np.empty(0), np.empty(0)
     edges = histogram_edges(seen)
-    density, _ = np.histogram(seen, bins=edges, density=True)
+    density = histogram_heights(seen, edges)
     inside = np.flatnonzero((edges[1:] > at[0]) & (edges[:-1] < at[-1]))
     if not inside.size:
         return np.empty(0), np.empty(0)

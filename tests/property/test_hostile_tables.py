@@ -1,0 +1,128 @@
+"""Whatever table is passed, fit, impute and report work, or refuse it in a sentence that names the column."""
+
+import decimal
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+from hostile import arrays, arrow_tables, fit_impute_report, pandas_frames, polars_frames, sizes, tried
+
+
+def is_hole(value):
+    if value is None or value is pd.NA or value is pd.NaT:
+        return True
+    if isinstance(value, decimal.Decimal):
+        return value.is_nan()
+    is_number = isinstance(value, float | complex | np.inexact | np.datetime64 | np.timedelta64)
+    return is_number and bool(value != value)
+
+
+def check_cells(before, after, is_modelled):
+    """Observed cells are what they were, type included; the holes of modelled columns are filled."""
+    for old, new in zip(before, after, strict=True):
+        if is_hole(old):
+            assert is_modelled <= (not is_hole(new)), (old, new)
+        else:
+            assert type(old) is type(new), (old, new)
+            assert repr(old) == repr(new)
+
+
+@sizes(few=100, many=5000)
+def test_pandas(n_inputs, record_property):
+    def body(frame):
+        before = [frame.iloc[:, i].tolist() for i in range(frame.shape[1])]
+        original = frame.copy(deep=True)
+
+        def same(completed, schema):
+            assert type(completed) is pd.DataFrame
+            assert completed.index.identical(frame.index)
+            assert completed.columns.identical(frame.columns)
+            for i, kind in enumerate(schema.values()):
+                old, new = original.iloc[:, i], completed.iloc[:, i]
+                check_cells(before[i], new.tolist(), kind is not None)
+                assert new.dtype == old.dtype or old.isna().all()
+                if kind is not None:
+                    check_support(kind, old.isna().to_numpy(), new)
+
+        outcome = fit_impute_report(frame, list(frame.columns), same)
+        assert [str(dtype) for dtype in frame.dtypes] == [str(dtype) for dtype in original.dtypes]
+        assert frame.index.identical(original.index)
+        for i, cells in enumerate(before):
+            assert list(map(repr, frame.iloc[:, i].tolist())) == list(map(repr, cells))
+        return outcome
+
+    record_property("inputs", dict(tried(n_inputs, pandas_frames(), body)))
+
+
+def check_support(kind, holes, column):
+    """What fills a hole is a value that the kind allows."""
+    filled = [value for value, hole in zip(column.tolist(), holes, strict=True) if hole]
+    if kind.is_number:
+        x = np.array([float(value) for value in filled])
+        assert np.isfinite(x).all()
+        assert (x >= kind.lowest).all()
+    else:
+        assert set(filled) <= set(kind.levels)
+
+
+@sizes(few=60, many=3000)
+def test_polars(n_inputs, record_property):
+    def body(frame):
+        before = {name: frame[name].to_list() for name in frame.columns}
+
+        def same(completed, schema):
+            assert isinstance(completed, pl.DataFrame)
+            assert completed.columns == frame.columns
+            for name, kind in schema.items():
+                check_cells(before[name], completed[name].to_list(), kind is not None)
+                is_empty = all(map(is_hole, before[name]))
+                assert completed.schema[name] == frame.schema[name] or is_empty
+
+        outcome = fit_impute_report(frame, frame.columns, same)
+        assert {name: repr(frame[name].to_list()) for name in frame.columns} == {
+            name: repr(cells) for name, cells in before.items()
+        }
+        return outcome
+
+    record_property("inputs", dict(tried(n_inputs, polars_frames(), body)))
+
+
+@sizes(few=60, many=3000)
+def test_pyarrow(n_inputs, record_property):
+    def body(table):
+        def same(completed, schema):
+            assert isinstance(completed, pa.Table)
+            assert completed.column_names == table.column_names
+            for i, kind in enumerate(schema.values()):
+                old, new = table.column(i), completed.column(i)
+                check_cells(old.to_pylist(), new.to_pylist(), kind is not None)
+                assert new.type == old.type or old.null_count == len(old)
+
+        return fit_impute_report(table, table.column_names, same)
+
+    record_property("inputs", dict(tried(n_inputs, arrow_tables(), body)))
+
+
+@sizes(few=60, many=3000)
+def test_arrays(n_inputs, record_property):
+    def body(array):
+        before = repr(array.tolist() if isinstance(array, np.ndarray) else array)
+        shape = np.shape(array) if isinstance(array, np.ndarray) else (len(array), 3)
+        names = [f"x{i}" for i in range(shape[1] if len(shape) == 2 else 0)]
+
+        def same(completed, schema):
+            assert isinstance(completed, np.ndarray)
+            old = np.ma.filled(array.astype(object), None) if np.ma.isMaskedArray(array) else array
+            old = np.array(old, dtype=object) if isinstance(old, list) else np.asarray(old)
+            assert completed.shape == old.shape
+            for i, kind in enumerate(schema.values()):
+                for a, b in zip(old[:, i].tolist(), completed[:, i].tolist(), strict=True):
+                    assert is_hole(a) <= (kind is None or not is_hole(b))
+                    assert is_hole(a) or repr(a) == repr(b)
+
+        outcome = fit_impute_report(array, names, same)
+        assert repr(array.tolist() if isinstance(array, np.ndarray) else array) == before
+        return outcome
+
+    record_property("inputs", dict(tried(n_inputs, arrays(), body)))
