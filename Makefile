@@ -8,7 +8,7 @@ export OMP_NUM_THREADS = 1
 export OPENBLAS_NUM_THREADS = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lint format types unit test test-slow demo demos bench bench-heldout bench-imputation paper-missing study-prostate study-disorders study-counties studies docs pictures clean
+.PHONY: help setup lint format types unit test test-slow test-reliability golden demo demos bench bench-heldout bench-imputation paper-missing study-prostate study-disorders study-counties studies docs pictures clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -46,6 +46,12 @@ test: lint types $(FRESH) ## lint, types and every test that is not slow
 
 test-slow: $(FRESH) ## the long statistical tests
 	$(BIN)/pytest -n 2 -m slow --durations=10
+
+test-reliability: $(FRESH) ## thousands of tables in one process and from several threads
+	$(BIN)/pytest -n 2 -m reliability --durations=10
+
+golden: $(FRESH) ## pin the random stream anew, after a change that is meant
+	$(BIN)/python tests/golden.py
 
 demo: $(FRESH) ## fit the embedded clinic table and draw the picture
 	$(BIN)/glfm demo

@@ -94,7 +94,7 @@ def test_intervals_hold_hidden_cells_as_often_as_they_say(model: str) -> None:
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("wrong", WRONG)
 def test_a_wrong_chain_is_found_out_in_every_kind(model: str, wrong: str) -> None:
-    settings = {**SMALL, "n_tables": 200}
+    settings = {**SMALL, "n_tables": 100}
     with pytest.raises(AssertionError, match="quantities are off"):
         check(ranks(model, **settings, make_chain=WRONG[wrong]).scores())
 

@@ -91,14 +91,14 @@ def test_a_wrong_one_is_found_out(transition: str, model: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("transition", "model"), cases(list(MODELS)))
 def test_every_kind_leaves_the_joint_distribution_alone(transition: str, model: str) -> None:
-    check(scores(transition, model, 8_000))
+    check(scores(transition, model, 4_000))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("transition", "model"), cases(list(MODELS)))
 def test_a_wrong_one_is_found_out_in_every_kind(transition: str, model: str) -> None:
     with pytest.raises(AssertionError, match="quantities are off"):
-        check(scores(transition, model, 3_000, make_sampler=WRONG[transition]))
+        check(scores(transition, model, 2_000, make_sampler=WRONG[transition]))
 
 
 @pytest.mark.slow
@@ -108,7 +108,7 @@ def test_a_pinned_row_and_a_bound(transition: str) -> None:
     kinds = MODELS["mixed"]
     pinned = np.arange(N_ROWS) == 3
     priors = Priors(max_features=3)
-    check(transition_scores(transition, kinds, N_ROWS, priors, pinned=pinned, n_prior=4_000, seed=2))
+    check(transition_scores(transition, kinds, N_ROWS, priors, pinned=pinned, n_prior=2_000, seed=2))
 
 
 @pytest.mark.slow
@@ -119,4 +119,4 @@ def test_a_wrong_threshold_prior_is_found_out() -> None:
         return CollapsedSampler(Problem({"a": wrong, "b": wrong}, problem.x, problem.priors))
 
     with pytest.raises(AssertionError, match="quantities are off"):
-        check(scores("move_scales", "ordinal", 3_000, make_sampler=make_sampler))
+        check(scores("move_scales", "ordinal", 2_000, make_sampler=make_sampler))
