@@ -8,7 +8,7 @@ export OMP_NUM_THREADS = 1
 export OPENBLAS_NUM_THREADS = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lint format types unit test test-slow test-reliability test-minimal test-lowest dist demo demos bench bench-heldout bench-imputation paper-missing study-prostate study-disorders study-counties studies docs pictures clean
+.PHONY: help setup lint format types unit test test-slow test-reliability golden test-minimal test-lowest dist demo demos bench bench-heldout bench-imputation paper-missing study-prostate study-disorders study-counties studies docs pictures clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -73,6 +73,9 @@ dist: $(STAMP) ## wheel and source distribution in dist/, each installed anew an
 	  rm -rf .venv-dist && $(PYTHON) -m venv .venv-dist && .venv-dist/bin/pip install --quiet $$file && \
 	  (cd .venv-dist && bin/glfm --version && bin/glfm demo --quiet --output demo.png) || exit 1; \
 	done
+
+golden: $(FRESH) ## pin the random stream anew, after a change that is meant
+	$(BIN)/python tests/golden.py
 
 demo: $(FRESH) ## fit the embedded clinic table and draw the picture
 	$(BIN)/glfm demo

@@ -60,15 +60,18 @@ class CollapsedSampler:
         """Whether this process has the compiled sweep, fresh or from the cache."""
         return bool(getattr(sweep_rows, "signatures", True))
 
+    def gather(self, state: State) -> None:
+        """Compute the matrices of Z and Y that the steps up to `draw_weights` share and keep."""
+        self._make_room(state)
+        sum_rows(state.Z, state.width, state.Y, self._inv_sd(state), *self._sums)
+        refresh(*self._sums, state.width, self.problem.priors.weight_variance, *self._solved)
+
     def draw_features(self, state: State, stop: Event | None = None) -> None:
         """Z given Y, weights integrated out, and with each row its holes."""
         problem, priors = self.problem, self.problem.priors
-        inv_sd = 1.0 / np.sqrt(problem.per_pseudo_column(state.variance))
         bias, max_width = self._widths()
-        self._make_room(state)
-        sum_rows(state.Z, state.width, state.Y, inv_sd, *self._sums)
-        refresh(*self._sums, state.width, priors.weight_variance, *self._solved)
-        counts = self._counts(state)
+        self.gather(state)
+        inv_sd, counts = self._inv_sd(state), self._counts(state)
         row, drift = 0, 0.0
         while row < problem.n_rows:
             look(stop)
@@ -104,42 +107,55 @@ class CollapsedSampler:
 
     def move_features(self, state: State) -> None:
         """Moves of whole features given Y."""
+        self.add_or_drop(state)
+        self.recode(state)
+
+    def add_or_drop(self, state: State) -> None:
+        """Whole features come and go, weights integrated out."""
         problem, priors = self.problem, self.problem.priors
         bias, max_width = self._widths()
         if state.width + N_PROPOSALS > state.Z.shape[1]:
             state.grow(state.width + N_PROPOSALS)
             self._make_room(state)
-        counts = self._counts(state)
-        inv_sd = 1.0 / np.sqrt(problem.per_pseudo_column(state.variance))
-        matrices = (*self._sums, *self._solved)
         state.width = add_or_drop_features(
             state.rng,
             state.Z,
             state.width,
             bias,
-            counts,
+            self._counts(state),
             state.Y,
             problem.pinned_rows,
             problem.n_rows - int(problem.pinned_rows.sum()),
-            inv_sd,
+            self._inv_sd(state),
             state.alpha,
             priors.weight_variance,
             max_width,
-            *matrices,
+            *self._sums,
+            *self._solved,
         )
+
+    def recode(self, state: State) -> None:
+        """Features become other codes of the same rows, weights integrated out."""
+        problem = self.problem
+        bias, _ = self._widths()
         # A complement would switch features on in rows that are pinned to have none.
         recode_features(
             state.rng,
             state.Z,
             state.width,
             bias,
-            counts,
+            self._counts(state),
             state.Y,
-            inv_sd,
-            priors.weight_variance,
+            self._inv_sd(state),
+            problem.priors.weight_variance,
             bias if problem.pinned_rows.any() else 0,
-            *matrices,
+            *self._sums,
+            *self._solved,
         )
+
+    def _inv_sd(self, state: State) -> FloatArray:
+        """Return one over the standard deviation of the noise of every free pseudo-column."""
+        return np.asarray(1.0 / np.sqrt(self.problem.per_pseudo_column(state.variance)))
 
     def _counts(self, state: State) -> NDArray[np.int64]:
         """Return how many rows have each feature, with room for more: the diagonal of Z'Z, which is kept."""
@@ -164,13 +180,16 @@ class CollapsedSampler:
 
     def draw_cells(self, state: State, adapt: bool = False, stop: Event | None = None) -> None:
         """Thresholds and scales with the pseudo-observations integrated out, then the pseudo-observations."""
-        problem = self.problem
-        self._move_scales(state, adapt, stop)
-        known = state.Z, state.width, state.B, state.variance, state.theta, state.Y
-        draw_cells(state.rng, problem, *known, stop)
+        self.move_scales(state, adapt, stop)
+        self.draw_pseudo(state, stop)
 
-    def _move_scales(self, state: State, adapt: bool, stop: Event | None) -> None:
-        """Move thresholds and the scale of weights with the pseudo-observations integrated out."""
+    def draw_pseudo(self, state: State, stop: Event | None = None) -> None:
+        """Pseudo-observations given the cells, weights and thresholds."""
+        known = state.Z, state.width, state.B, state.variance, state.theta, state.Y
+        draw_cells(state.rng, self.problem, *known, stop)
+
+    def move_scales(self, state: State, adapt: bool = False, stop: Event | None = None) -> None:
+        """Thresholds and the scale of weights with the pseudo-observations integrated out."""
         problem = self.problem
         # Scales alone move every other sweep, which pays best for what they cost.
         often = state.sweep % 2 == 0

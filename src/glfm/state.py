@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -20,6 +21,8 @@ __all__ = ["State"]
 _MOST_FEATURES = 40
 _ROTATIONS = 3
 _START_STEP = 0.2
+# The number of threads of linear algebra is the process's: one who sets it must put it back before the next.
+_ONE_AT_A_TIME = threading.Lock()
 
 
 @dataclass(eq=False)
@@ -129,7 +132,8 @@ def _starting_features(rng: Rng, problem: Problem, Y: FloatArray) -> NDArray[np.
         return np.zeros((problem.n_rows, 0), dtype=np.uint8)
     bound = problem.priors.max_features
     most = _MOST_FEATURES if bound is None else min(bound, _MOST_FEATURES)
-    with threadpool_limits(1, user_api="blas"):  # the same bits whatever the number of threads
+    # The same bits whatever the number of threads.
+    with _ONE_AT_A_TIME, threadpool_limits(1, user_api="blas"):
         variances, directions = np.linalg.eigh(known.T @ known / problem.n_rows)
         # The largest variance that independent columns would show (Marchenko and Pastur).
         edge = np.median(variances) * (1.0 + np.sqrt(problem.n_pseudo / problem.n_rows)) ** 2

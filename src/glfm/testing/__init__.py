@@ -4,7 +4,11 @@ Exact enumeration
     `enumerate_posterior` gives the exact posterior of the features of a table of three or four rows, for any
     kinds of column; `visit` runs a chain on the same table and `Enumeration.scores` compares the two.
 Geweke's joint distribution test
-    `geweke_scores` compares draws from the prior with a chain whose table is drawn anew after every sweep.
+    `geweke_scores` compares draws from the prior with a chain whose table is drawn anew after every sweep;
+    `transition_scores` applies one of the sampler's `TRANSITIONS` alone to draws from the prior.
+Simulation-based calibration
+    `sbc_ranks` simulates tables, fits each, and ranks the truth among the draws; `Ranks.scores` and
+    `Ranks.coverage` say whether ranks and intervals are as they should be.
 Simulation
     `simulate_prior` draws a table and everything behind it.
 Scores
@@ -30,21 +34,27 @@ from glfm.testing.enumeration import Enumeration, Sampler, enumerate_posterior, 
 from glfm.testing.geweke import geweke_scores
 from glfm.testing.likelihood import column_log_likelihood
 from glfm.testing.rectangle import rectangle_log_probability
+from glfm.testing.sbc import Ranks, sbc_ranks
 from glfm.testing.scores import batch_means, score_table, standard_errors
 from glfm.testing.simulation import PriorDraw, simulate_cells, simulate_prior
+from glfm.testing.transitions import TRANSITIONS, transition_scores
 
 __all__ = [
+    "TRANSITIONS",
     "Enumeration",
     "PriorDraw",
+    "Ranks",
     "Sampler",
     "batch_means",
     "column_log_likelihood",
     "enumerate_posterior",
     "geweke_scores",
     "rectangle_log_probability",
+    "sbc_ranks",
     "score_table",
     "simulate_cells",
     "simulate_prior",
     "standard_errors",
+    "transition_scores",
     "visit",
 ]

@@ -86,7 +86,7 @@ def geweke_scores(
     rng = np.random.default_rng(seeds[1])
     draw = simulate_prior(rng, kinds, n_rows, priors, pinned)
     problem = Problem(kinds, np.where(holes, np.nan, draw.x), priors, pinned)
-    state = _to_state(draw, problem, seeds[2])
+    state = to_state(draw, problem, seeds[2])
     bias = int(priors.bias)
     chain = np.empty((n_sweeps, len(names)))
     for i in range(n_sweeps):
@@ -101,7 +101,8 @@ def geweke_scores(
     return score_table(names, chain, expected.mean(axis=0), error, n_batches)
 
 
-def _to_state(draw: PriorDraw, problem: Problem, seed: np.random.SeedSequence) -> State:
+def to_state(draw: PriorDraw, problem: Problem, seed: np.random.SeedSequence) -> State:
+    """Return a draw of everything as a state of a chain."""
     state = State.start(problem, seed, draw.Z.astype(np.bool_))
     state.Y[:] = draw.Y
     state.B = draw.B.copy()
