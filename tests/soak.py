@@ -7,7 +7,7 @@ number is that of threads, and --leak keeps every model.
 import gc
 import hashlib
 import json
-import resource
+import re
 import sys
 import tempfile
 import tracemalloc
@@ -21,7 +21,7 @@ import pandas as pd
 
 import glfm
 
-STATUS = Path("/proc/self/statm")  # where Linux says how much memory a process has
+STATUS = Path("/proc/self/status")  # where Linux says how much memory a process has
 
 
 def small_table(seed: int) -> pd.DataFrame:
@@ -71,8 +71,10 @@ def work(seed: int, folder: Path) -> glfm.GLFM:
 
 
 def resident() -> int:
-    """Return the memory that this process has, in bytes."""
-    return int(STATUS.read_text().split()[1]) * resource.getpagesize()
+    """Return the memory that this process holds, in bytes, without pages of files, which come and go."""
+    found = re.search(r"^RssAnon:\s+(\d+) kB", STATUS.read_text(), re.MULTILINE)
+    assert found, "this system does not say how much anonymous memory a process has"
+    return 1024 * int(found[1])
 
 
 def traced() -> int:

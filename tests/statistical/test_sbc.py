@@ -6,7 +6,6 @@ independent; the start is forgotten in a few of these times, and the warm-up has
 """
 
 from dataclasses import replace
-from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -33,12 +32,6 @@ SMALL = {"n_tables": 60, "n_draws": 19, "thin": 15, "n_warmup": 100}
 
 def ranks(model: str, **arguments: object) -> Ranks:
     return sbc_ranks(MODELS[model], N_ROWS, Priors(), **{"seed": 1, **arguments})  # type: ignore[arg-type]
-
-
-@cache
-def many(model: str) -> Ranks:
-    """Return the ranks of 500 tables, which several tests look at."""
-    return ranks(model)
 
 
 def believing(**wrong: object) -> object:
@@ -69,21 +62,15 @@ def test_a_wrong_chain_is_found_out(wrong: str, model: str, n_tables: int) -> No
 
 @pytest.mark.slow
 @pytest.mark.parametrize("model", MODELS)
-def test_ranks_of_many_tables_are_uniform(model: str) -> None:
-    found = many(model)
+def test_ranks_and_coverage_of_many_tables(model: str) -> None:
+    """Intervals of 50 and 90 % hold cells of rows of the fit and of rows never seen as often as they say."""
+    found = ranks(model)
     assert len(found.ranks) == 500
     check(found.scores())
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("model", MODELS)
-def test_intervals_hold_hidden_cells_as_often_as_they_say(model: str) -> None:
-    """Cells of rows of the fit and of rows never seen, at 50 and 90 %."""
-    check(many(model).coverage())
+    check(found.coverage())
     # All cells of a model together, which sees a smaller error.
-    positions = many(model).positions
     for what in ("cell", "new row's cell"):
-        some = positions.filter(regex=f"^{what} of ").to_numpy()
+        some = found.positions.filter(regex=f"^{what} of ").to_numpy()
         for mass in (0.5, 0.9):
             held = (np.abs(some - 0.5) < 0.5 * mass).mean(axis=1)
             z = (held.mean() - mass) / (held.std(ddof=1) / np.sqrt(held.size))

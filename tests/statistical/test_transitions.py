@@ -67,8 +67,8 @@ def with_rows_mixed_up(problem: Problem) -> CollapsedSampler:
 
 
 WRONG = {
-    "draw_features": with_priors(weight_variance=2.0),
-    "add_or_drop": with_priors(weight_variance=2.0),
+    "draw_features": with_priors(weight_variance=3.0),
+    "add_or_drop": with_priors(weight_variance=3.0),
     "recode": Overconfident,
     "draw_alpha": with_priors(alpha_prior=(1.5, 1.0)),
     "draw_weights": with_priors(weight_variance=2.0),
