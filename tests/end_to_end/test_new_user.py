@@ -1,4 +1,4 @@
-"""What a new user does with a table, step after step: commands, the schema, the model in Python, a pipeline, ArviZ."""
+"""What a new user does with a table: commands, the schema, the model in Python, a pipeline, ArviZ."""
 
 import json
 import os
