@@ -52,7 +52,7 @@ test-reliability: $(FRESH) ## faults and hostile input, tens of thousands of the
 	$(BIN)/pytest -n 2 -m reliability --durations=10
 
 # Tests that need nothing but the package and pytest; each environment is built anew in a directory of its own.
-CORE := $(addprefix tests/unit/test_,baselines.py datasets.py kinds.py mappings.py plots.py summary.py toolbox.py) \
+CORE := $(addprefix tests/unit/test_,baselines.py kinds.py mappings.py plots.py summary.py toolbox.py) \
 	$(addprefix tests/end_to_end/test_,cli.py demo.py new_user.py)
 CORE_TESTS = $(1)/bin/python -m pytest -q -p no:cacheprovider $(CORE)
 
@@ -65,7 +65,7 @@ test-lowest: ## the core with the oldest versions that pyproject.toml allows (mi
 	rm -rf .venv-lowest && $(PYTHON) -m venv .venv-lowest
 	.venv-lowest/bin/pip install --quiet uv pytest
 	.venv-lowest/bin/uv pip install --quiet --python .venv-lowest/bin/python --resolution lowest-direct .
-	$(call CORE_TESTS,.venv-lowest)
+	$(call CORE_TESTS,.venv-lowest) -W default # old libraries warn of their new neighbours
 
 dist: $(STAMP) ## wheel and source distribution in dist/, each installed anew and put through glfm demo (minutes)
 	rm -rf dist && $(BIN)/python -m build --outdir dist

@@ -45,7 +45,7 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
     Examples
     --------
     >>> import glfm, numpy as np
-    >>> X = np.array([[1.0, 2.0], [2.0, np.nan], [3.0, 6.0], [4.0, 8.0]])
+    >>> X = np.array([[1.5, 2.0], [2.0, np.nan], [3.0, 6.5], [4.0, 8.0]])
     >>> imputer = glfm.Imputer(n_chains=2, n_warmup=50, n_draws=20, random_state=0).fit(X)
     >>> bool(np.isnan(imputer.transform([[2.5, np.nan]])).any())
     False

@@ -376,7 +376,17 @@ class GLFM(TransformerMixin, BaseEstimator, Questions, Relations, WhatIf, Change
 
 
 def load(path: str | PathLike[str]) -> GLFM:
-    """Return the model that `GLFM.save` wrote; a file from anybody is safe to load, as it holds only data."""
+    """Return the model that `GLFM.save` wrote; a file from anybody is safe to load, as it holds only data.
+
+    Examples
+    --------
+    >>> import glfm, os, tempfile
+    >>> df = glfm.datasets.make_clinic(40).frame
+    >>> model = glfm.GLFM(n_chains=1, n_warmup=20, n_draws=5, random_state=0, progress=False).fit(df)
+    >>> path = model.save(os.path.join(tempfile.mkdtemp(), "model.glfm"))
+    >>> glfm.load(path).impute().equals(model.impute())
+    True
+    """
     found = read(path, GLFM().get_params())
     if not found.draws:
         raise FileError(

@@ -36,6 +36,18 @@ class Predictive:
 
     Made by `GLFM.predictive`. Every method answers for all cells, observed or not, with the rows of the
     table; values never leave the support of their kind.
+
+    Examples
+    --------
+    >>> import glfm
+    >>> df = glfm.datasets.make_clinic(40).frame
+    >>> settings = {"n_chains": 1, "n_warmup": 20, "n_draws": 5, "random_state": 0, "progress": False}
+    >>> predictive = glfm.GLFM(**settings).fit(df).predictive()
+    >>> lower, upper = predictive.interval(0.9)
+    >>> bool((lower["visits"] <= upper["visits"]).all())
+    True
+    >>> sorted(predictive.proba("ward"))
+    ['cardiology', 'general', 'lung', 'surgery']
     """
 
     def __init__(

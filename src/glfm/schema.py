@@ -47,6 +47,15 @@ class Schema(Mapping[str, Kind | None]):
         {column: why it is of this kind}; "given" where nothing is said.
     evidence
         What `infer(evidence=True)` found out; see the property.
+
+    Examples
+    --------
+    >>> import glfm, pandas as pd
+    >>> df = pd.DataFrame({"visits": [0, 2, None, 5], "pain": ["no", "some", "some", None]})
+    >>> glfm.Schema.infer(df, {"pain": glfm.Ordinal(levels=["no", "some", "much"])})
+    column  kind     details   reason
+    visits  count    softplus  whole numbers, none negative
+    pain    ordinal  3 levels  given
     """
 
     def __init__(

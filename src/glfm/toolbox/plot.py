@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pandas as pd
@@ -89,12 +89,11 @@ def plot_patterns(
         else:
             draw_numbers(ax, *_number_heights(known, table, d, Z, names), look=look)
         ax.set_title(title, fontsize=9)
-    figure = axes[0].get_figure(root=True)
-    assert figure is not None
+    figure: Any = axes[0].figure
     entries: Any = legend_entries(["observed", *names], look)
     across = max(1, int(figure.get_figwidth() / (0.55 + 0.075 * max(map(len, [*names, "observed"])))))
     figure.legend(handles=entries, loc="outside lower center", ncols=across, frameon=False, fontsize=8)
-    return figure
+    return cast("Figure", figure)
 
 
 def _names(given: Sequence[str] | None, Z: FloatArray) -> list[str]:
