@@ -28,7 +28,7 @@ from glfm.table import Frame, encode
 __all__ = ["Fitted", "Stage", "read", "read_stage", "write"]
 
 _FORMAT, _VERSION = "glfm-model", 1
-_SMALLEST, _LARGEST = 1e-100, 1e100  # of the numbers of a fit: their squares are numbers too
+_SMALLEST, _LARGEST = 1e-151, 1e151  # of the numbers of a fit: their squares are numbers too
 
 
 @dataclass(frozen=True)

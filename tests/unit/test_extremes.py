@@ -150,7 +150,7 @@ def test_sizes_beyond_are_refused(size, kind):
 
 def test_a_value_that_its_scale_sends_out_of_sight():
     with pytest.raises(DataError, match="Column 'a' holds 2, which its transform or mapping cannot take"):
-        fitted(pd.DataFrame({"a": [1.0, 2.0, 3.0]}), {"a": glfm.Real(shift=0.0, scale=2e-100, unit=1.0)})
+        fitted(pd.DataFrame({"a": [1.0, 2.0, 3.0]}), {"a": glfm.Real(shift=0.0, scale=2e-150, unit=1.0)})
     model = fitted(pd.DataFrame({"a": [1e-300, 1e-300, np.nan]}), {"a": "real"})
     with pytest.raises(DataError, match="Column 'a' holds 1e-100"):
         model.impute(pd.DataFrame({"a": [1e-100, np.nan]}))

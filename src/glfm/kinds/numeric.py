@@ -39,7 +39,7 @@ __all__ = ["NumericKind"]
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(40)
 _REACH = 9.0  # standard deviations beyond which a normal density is nothing
 _LARGEST = 1e302  # number of a column: a thousand times it is a float too
-_FARTHEST = 1e100  # from zero on the pseudo-scale: sums of squares are finite
+_FARTHEST = 1e150  # from zero on the pseudo-scale: sums of squares are finite
 _UNITS = 2.0 ** np.arange(-3, 4)  # in standard deviations: from nearly linear to nearly logarithmic
 
 
