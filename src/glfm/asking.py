@@ -17,6 +17,7 @@ from glfm.errors import SchemaError
 from glfm.predictive import tail_of
 from glfm.problem import Problem
 from glfm.rows import NewRows
+from glfm.times import said
 from glfm.uncertainty import cell_table
 
 __all__ = ["Answer", "answer_table", "asked_cells"]
@@ -194,4 +195,4 @@ def answer_table(cells: LevelCells | NumberCells, spread: float, mass: float) ->
 
 def _said(value: Any) -> str:
     """Return a value as people write it."""
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    return f"{value:.4g}" if isinstance(value, float) else said(value) or str(value)

@@ -21,6 +21,7 @@ from glfm.problem import Problem, RowlessProblem
 from glfm.rows import NewRows
 from glfm.similarity import similarities
 from glfm.table import Frame
+from glfm.times import said
 from glfm.uncertainty import cell_table
 
 __all__ = ["Explanation", "Question", "explain"]
@@ -329,4 +330,4 @@ def _short(value: Any) -> str:
         return ""
     if isinstance(value, float):
         return f"{value:,.0f}" if abs(value) >= 1000.0 else f"{value:.3g}"
-    return str(value)
+    return said(value) or str(value)

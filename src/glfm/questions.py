@@ -21,6 +21,7 @@ from glfm.rows import NewRows
 from glfm.settings import seed_sequence
 from glfm.surprise import Oddness, thinned
 from glfm.table import Frame
+from glfm.times import said
 
 __all__ = ["Questions"]
 
@@ -203,6 +204,8 @@ class Questions(Answers):
             value, low, high = (kind.decode(np.array([x]))[0] for x in (cell.x, cell.lower, cell.upper))
             if isinstance(kind, LevelledKind):
                 expected = f"{low} ({cell.probability:.2f})"
+            elif said(value) is not None:
+                expected = f"{said(low)} to {said(high)}"
             else:
                 value = int(value) if kind.name == "count" else float(value)
                 expected = f"{low:.4g} to {high:.4g}"

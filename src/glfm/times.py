@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from glfm.column import Column, FloatArray
 from glfm.errors import DataError
 
-__all__ = ["TIMES", "from_days", "in_words", "of_type", "read_days", "time_of", "within"]
+__all__ = ["TIMES", "from_days", "in_words", "of_type", "read_days", "read_time", "said", "time_of", "within"]
 
 #: What a number of days can stand for; dates and datetimes count from 1970-01-01 (UTC where there is a zone).
 TIMES = ("date", "datetime", "duration")
@@ -131,6 +131,22 @@ def of_type(values: NDArray[Any], observed: Iterable[Any]) -> list[Any]:
     if first.tzinfo is not None:
         stamps = [stamp.tz_localize("UTC").tz_convert(first.tzinfo) for stamp in stamps]
     return stamps if isinstance(first, pd.Timestamp) else [stamp.to_pydatetime() for stamp in stamps]
+
+
+def read_time(text: str, time: str) -> Any:
+    """Return what a text says of a moment or a duration; raise `ValueError` if that is none."""
+    return pd.Timedelta(text) if time == "duration" else pd.Timestamp(text)
+
+
+def said(value: Any) -> str | None:
+    """Return a moment or a duration as people write it; None: it is neither."""
+    if value is pd.NaT:
+        return None
+    if isinstance(value, _DURATIONS):
+        return in_words(pd.Timedelta(value) / pd.Timedelta(days=1), "duration")
+    if isinstance(value, _INSTANTS):
+        return str(pd.Timestamp(value))[:16].removesuffix(" 00:00")
+    return None
 
 
 def in_words(days: float, time: str) -> str:

@@ -190,3 +190,49 @@ class TestRefused:
             glfm.Real(time="noon")
         with pytest.raises(SchemaError, match="time of a count column must be left out"):
             glfm.Count(time="date")
+
+
+class TestQuestions:
+    """Every verb answers for columns of dates and durations too, in their own words."""
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def model(cls) -> glfm.GLFM:
+        rng = np.random.default_rng(0)
+        on = rng.random(60) < 0.5
+        days = pd.to_timedelta(np.where(on, 100, 0) + rng.normal(0, 5, 60).round(), unit="D")
+        frame = pd.DataFrame(
+            {
+                "when": pd.Timestamp("2020-01-01") + days,
+                "stay": pd.to_timedelta(np.exp(on + 0.3 * rng.standard_normal(60)), unit="D"),
+                "group": np.where(on, "a", "b"),
+            }
+        )
+        frame.loc[[3, 7], "when"] = None
+        frame.loc[[5, 7], "stay"] = None
+        frame.loc[11, "when"] = pd.Timestamp("2021-01-01")
+        settings = {"n_chains": 2, "n_warmup": 50, "n_draws": 20, "random_state": 0, "progress": False}
+        return glfm.GLFM({"when": "real", "stay": "positive"}, **settings).fit(frame)
+
+    def test_simulate_and_ask(self, model):
+        rows = model.simulate(3, given={"when": pd.Timestamp("2020-02-01")})
+        assert (rows["when"] == pd.Timestamp("2020-02-01")).all()
+        assert rows["stay"].dtype.kind == "m"
+        answer = model.ask("when", {"group": "a", "stay": pd.Timedelta("3 days")})
+        assert str(answer).startswith("when given group = a, stay = 3 days\n  2020-0")
+        assert pd.Timestamp("2019-12-01") < answer.value < pd.Timestamp("2020-06-01")
+        assert np.isfinite(model.logp({"when": pd.Timestamp("2020-02-01")}, {"group": "a"}))
+
+    def test_odd_cells_and_explain(self, model):
+        odd = model.odd_cells(top=1).iloc[0]
+        assert (odd["row"], odd["column"]) == (11, "when")
+        assert re.fullmatch(r"20\d\d-\d\d-\d\d to 20\d\d-\d\d-\d\d", odd["expected"])
+        assert "2021-01-01 is there" in repr(model.explain(11, "when"))
+        assert " days" in repr(model.explain(0, "stay")).splitlines()[0]
+
+    def test_sensitivity_and_changes(self, model, tmp_path):
+        assert model.sensitivity("when", [-1, 0, 1]).table["estimate"].is_monotonic_increasing
+        again = glfm.load(model.save(tmp_path / "m.glfm"))
+        again.edit({(3, "when"): pd.Timestamp("2020-03-03")})
+        assert again.impute().loc[3, "when"] == pd.Timestamp("2020-03-03")
+        assert again.remove([11]).impute()["when"].max() < pd.Timestamp("2020-12-01")

@@ -107,6 +107,7 @@ def _read_given(given: list[str] | None, schema: Schema) -> dict[str, Any]:
     """Return what --given says, each value as the kind of its column has it."""
     from glfm.kinds.levelled import LevelledKind
     from glfm.partial import check_column
+    from glfm.times import read_time
 
     known: dict[str, Any] = {}
     for text in given or ():
@@ -121,10 +122,12 @@ def _read_given(given: list[str] | None, schema: Schema) -> dict[str, Any]:
                 raise DataError(f"Column {name!r} has no level {value!r}: give one of {few}.")
             known[name] = levels[value]
             continue
+        time = getattr(kind, "time", None)
         try:
-            known[name] = float(value)
+            known[name] = float(value) if time is None else read_time(value, time)
         except ValueError:
+            wanted = f"a {time}, such as 2020-01-31 or '3 days'" if time else "a number"
             raise DataError(
-                f"Column {name!r} is {kind.name} but --given says {value!r}: give a number."
+                f"Column {name!r} is {kind.name} but --given says {value!r}: give {wanted}."
             ) from None
     return known
