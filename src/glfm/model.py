@@ -51,7 +51,7 @@ class GLFM(BaseEstimator, Answers):  # type: ignore[misc]
     bias
         Whether every row has one more feature that is always on.
     max_features
-        A bound on the number of features; None: as memory allows.
+        A bound on the number of features; None: no bound, but a fit stops with an error at 1,000.
     n_chains
         Number of chains, each from its own random start.
     n_warmup, n_draws, thin

@@ -15,8 +15,9 @@ from glfm.kernels.weights import are_finite, draw_noise_and_weights, grows, row_
 from glfm.problem import Problem
 from glfm.state import State
 
-__all__ = ["CollapsedSampler", "is_compiled"]
+__all__ = ["MOST_FEATURES", "CollapsedSampler", "is_compiled"]
 
+MOST_FEATURES = 1000  # that a fit may come to unless max_features says otherwise
 _MOST_DRIFT = 1e-6  # of the matrices, in units of noise: log odds of features err by as much per column
 
 
@@ -97,6 +98,11 @@ class CollapsedSampler:
             )
             drift = max(drift, worst)
             if needed > state.Z.shape[1]:
+                if priors.max_features is None and needed - bias > MOST_FEATURES:
+                    raise SamplerError(
+                        f"The rows ask for more than {MOST_FEATURES} features, as they do if a noise_variance "
+                        "is far too small: give a larger one, or bound or allow features by max_features."
+                    )
                 state.grow(needed)
                 counts = np.concatenate([counts, np.zeros(state.Z.shape[1] - counts.size, dtype=np.int64)])
                 self._make_room(state)
