@@ -100,7 +100,7 @@ class CollapsedSampler:
             if needed > state.Z.shape[1]:
                 if priors.max_features is None and needed - bias > MOST_FEATURES:
                     raise SamplerError(
-                        f"The rows ask for more than {MOST_FEATURES} features, as they do if a noise_variance "
+                        f"The rows ask for more than {MOST_FEATURES} features, as they do if noise_variance "
                         "is far too small: give a larger one, or bound or allow features by max_features."
                     )
                 state.grow(needed)
