@@ -186,7 +186,7 @@ class Reader:
             if version != (1, 0):
                 raise ValueError(f"version {version}")
             found, fortran, kind = np.lib.format.read_array_header_1_0(content, max_header_size=1000)
-        except (ValueError, EOFError) as error:
+        except Exception as error:  # NumPy reads headers with parsers of Python, which complain in many ways
             raise self.error(f"its member {info.filename!r} is not an array") from error
         if (
             found != shape

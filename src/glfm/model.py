@@ -52,7 +52,7 @@ class GLFM(TransformerMixin, BaseEstimator, Questions, Relations, WhatIf, Change
     bias
         Whether every row has one more feature that is always on.
     max_features
-        A bound on the number of features; None: as memory allows.
+        A bound on the number of features; None: no bound, but a fit stops with an error at 1,000.
     sampler
         "collapsed" integrates the weights out, row by row; "hybrid" draws them, so that shards of rows can be
         swept at the same time; "auto": "hybrid" if the engine has more than one shard.

@@ -23,7 +23,7 @@ class Priors:
     bias
         Whether every row has one more feature, which is always on.
     max_features
-        A bound on the number of features; None: as memory allows.
+        A bound on the number of features; None: no bound, but a fit stops with an error at 1,000.
     """
 
     alpha: float | None = None

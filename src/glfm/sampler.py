@@ -19,10 +19,11 @@ from glfm.shard import draw_cells, look
 from glfm.shared import draw_alpha, draw_weights
 from glfm.state import State
 
-__all__ = ["CollapsedSampler"]
+__all__ = ["MOST_FEATURES", "CollapsedSampler"]
 
 _ROWS_AT_ONCE = 2048  # between two looks at whether to stop
 
+MOST_FEATURES = 1000  # that a fit may come to unless max_features says otherwise
 _MOST_DRIFT = 1e-6  # of the matrices, in units of noise: log odds of features err by as much per column
 
 
@@ -96,6 +97,11 @@ class CollapsedSampler:
             )
             drift = max(drift, worst)
             if needed > state.Z.shape[1]:
+                if priors.max_features is None and needed - bias > MOST_FEATURES:
+                    raise SamplerError(
+                        f"The rows ask for more than {MOST_FEATURES} features, as they do if noise_variance "
+                        "is far too small: give a larger one, or bound or allow features by max_features."
+                    )
                 state.grow(needed)
                 counts = np.concatenate([counts, np.zeros(state.Z.shape[1] - counts.size, dtype=np.int64)])
                 self._make_room(state)

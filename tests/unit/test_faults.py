@@ -114,6 +114,14 @@ def test_a_weight_variance_beyond_reason(frame):
         glfm.GLFM(weight_variance=1e30, **SETTINGS).fit(frame)
 
 
+def test_features_without_end(frame):
+    schema = {"size": glfm.Real(noise_variance=1e-12, aux_variance=0.0)}
+    with pytest.raises(SamplerError, match=r"in sweep 1: the rows ask for more than 1000 features"):
+        glfm.GLFM(schema, **SETTINGS).fit(frame)
+    with pytest.warns(glfm.FitWarning, match="max_features = 20"):
+        glfm.GLFM(schema, max_features=20, **SETTINGS).fit(frame)
+
+
 def test_nothing_is_born_of_no_number():
     rng = stream(np.random.SeedSequence(0))
     for alpha, variance, squares in ((np.nan, 1.0, 1.0), (0.0, np.nan, 1.0), (0.0, 1.0, np.nan)):

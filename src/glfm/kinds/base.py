@@ -94,7 +94,7 @@ class Kind(ABC):
             value = getattr(self, name)
             if value is None:
                 continue
-            if not isinstance(value, numbers.Real) or not above < float(value) < math.inf:
+            if not isinstance(value, numbers.Real) or not above < _as_float(value) < math.inf:
                 wanted = "a positive number" if above == 0.0 else "a number"
                 raise SchemaError(f"{name} must be {wanted}, not {value!r}.")
 
@@ -245,7 +245,15 @@ class Kind(ABC):
 
 
 def _is_positive(value: object) -> bool:
-    return isinstance(value, numbers.Real) and 0.0 < float(value) < math.inf
+    return isinstance(value, numbers.Real) and 0.0 < _as_float(value) < math.inf
+
+
+def _as_float(value: numbers.Real) -> float:
+    """Return a number as a float; one that is too large for it is infinite."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
 
 
 def find_kind(kind: object) -> Kind:

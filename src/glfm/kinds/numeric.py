@@ -397,8 +397,12 @@ def _learn_unit(points: FloatArray, mapping: Mapping, transform: Transform | Non
     scores = []
     for factor in _UNITS:
         x = scaled / (factor * spread)
-        spread_v = _center_and_spread(mapping.inverse(x))[1]
-        scores.append(float(mapping.log_slope(x).mean()) - math.log(factor) - math.log(spread_v))
+        with np.errstate(all="ignore"):
+            v, slope = mapping.inverse(x), float(mapping.log_slope(x).mean())
+        if not np.isfinite(v).all():  # tiny values beside large ones may have none
+            scores.append(-np.inf)
+            continue
+        scores.append(slope - math.log(factor) - math.log(_center_and_spread(v)[1]))
     return float(positive.max()) * spread * float(_UNITS[int(np.argmax(scores))])
 
 
