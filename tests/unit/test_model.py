@@ -128,10 +128,15 @@ class TestFit:
         assert clone(model).get_params() == model.get_params()
 
     def test_interrupt_leaves_a_usable_fit(self, frame):
+        glfm.GLFM(**QUICK).fit(frame)  # so that nothing has to be compiled
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)  # some shells switch it off
         timer = threading.Timer(2.0, os.kill, (os.getpid(), signal.SIGINT))
         timer.start()
-        with pytest.warns(FitWarning, match="interrupted"):
-            fitted = glfm.GLFM(**{**QUICK, "n_draws": 10**6}).fit(frame)
+        try:
+            with pytest.warns(FitWarning, match="interrupted"):
+                fitted = glfm.GLFM(**{**QUICK, "n_draws": 10**6}).fit(frame)
+        finally:
+            signal.signal(signal.SIGINT, before)
         assert not fitted.impute().isna().any().any()
 
 
