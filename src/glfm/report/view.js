@@ -37,7 +37,7 @@
   }
 
   // A value of a column: days since 1970 are a date.
-  function said(column, value) {
+  function worded(column, value) {
     if (!column.dates || value === null || Math.abs(value) > 1e8) return number(value);
     return new Date(Math.round(value * 86400000)).toISOString().split("T")[0];
   }
@@ -170,7 +170,7 @@
     for (const t of column.log ? logTicks(low, high, most) : ticks(low, high, most)) {
       const x = scale(t), anchor = x < 25 ? "start" : x > width - 25 ? "end" : "middle";
       drawn(svg, "path", [["d", "M" + x + " " + y + "v5"], ["class", "axis"]]);
-      drawn(svg, "text", [["x", x], ["y", y + 20], ["text-anchor", anchor], ["class", "soft"]], said(column, value(column, t)));
+      drawn(svg, "text", [["x", x], ["y", y + 20], ["text-anchor", anchor], ["class", "soft"]], worded(column, value(column, t)));
     }
   }
 
@@ -230,7 +230,7 @@
     const parts = list.map(function (i) {
       if (column.type !== "levels") {
         const zero = column.zeros ? ", exactly zero in " + percent(column.zeros[i]) : "";
-        return label(i) + ": " + said(column, column.medians[i]) + zero;
+        return label(i) + ": " + worded(column, column.medians[i]) + zero;
       }
       const shares = column.series[i];
       const best = shares.indexOf(Math.max.apply(null, shares));
@@ -260,12 +260,12 @@
         row(clipped(level, 100), list.map(function (i) { return percent(column.series[i][r]); }));
       });
     } else {
-      row("median", list.map(function (i) { return said(column, column.medians[i]); }));
+      row("median", list.map(function (i) { return worded(column, column.medians[i]); }));
       if (column.zeros) row("exactly zero", list.map(function (i) { return percent(column.zeros[i]); }));
       const stride = Math.max(1, Math.floor(column.n / 25));
       for (let r = 0; r < column.n; r += stride) {
         const at = place(column, r);
-        row(said(column, value(column, at)), list.map(function (i) {
+        row(worded(column, value(column, at)), list.map(function (i) {
           if (column.type === "counts") return percent(column.series[i][r]);
           return number(i === 0 ? binned(column, at) : column.series[i][r]);
         }));
