@@ -63,7 +63,7 @@ class Questions(Answers):
 
         Returns
         -------
-        frame
+        DataFrame
             In the library and types of the table of the fit (pandas if the model was saved without it);
             rows follow each other from different draws, and values never leave the support of their kind.
         """
@@ -98,7 +98,7 @@ class Questions(Answers):
 
         Returns
         -------
-        Answer or frame
+        Answer or DataFrame
             For a dictionary an `Answer`, which prints itself: `value` (as `impute` has it, up to
             the error of an average over draws), `interval(0.9)`, `mean`, `median`, `mode`, `proba`, and how
             uncertain it is, split into `noise` and `disagreement`. For a table a frame with its rows:

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pytest
 from hostile import arrays, arrow_tables, fit_impute_report, pandas_frames, polars_frames, sizes, tried
 
 
@@ -26,6 +27,43 @@ def check_cells(before, after, is_modelled):
         else:
             assert type(old) is type(new), (old, new)
             assert repr(old) == repr(new)
+
+
+# Tables that were found by the properties below, each of which broke something.
+KNOWN = {
+    "a type that pandas cannot convert": lambda: pd.DataFrame(
+        {
+            "a": pd.arrays.ArrowExtensionArray(
+                pa.chunked_array([pa.UnionArray.from_sparse(pa.array([0, 0], pa.int8()), [pa.array([1, 2])])])
+            ),
+            "b": [1.5, None],
+        }
+    ),
+    "a signalling NaN": lambda: pd.DataFrame({"a": [decimal.Decimal("sNaN"), decimal.Decimal(2)]}),
+    "wide decimals": lambda: pa.table(
+        {"a": pa.array([decimal.Decimal("98.99"), None, decimal.Decimal(3)], pa.decimal256(50, 3))}
+    ),
+    "objects of polars": lambda: pl.DataFrame([pl.Series("a", [0, 1.5, None, 2], dtype=pl.Object)]),
+    "numbers beyond all types": lambda: pd.DataFrame({"a": pd.Series([10**30, None, 1], dtype=object)}),
+    "halves of surrogates": lambda: pd.DataFrame([[1.5], [2.5]], columns=pd.Index(["\ud800"], dtype=object)),
+    "halves of surrogates as levels": lambda: pd.DataFrame({"a": pd.Series(["\ud800", "b"], dtype=object)}),
+    "tiny beside large": lambda: pd.DataFrame({"a": [5e-324, 1e300, 1.0, None]}),
+    "a large constant": lambda: pd.DataFrame({"a": [6.5e16, None, 6.5e16]}),
+}
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_known(name):
+    table = KNOWN[name]()
+
+    def same(completed, schema):
+        for column, kind in schema.items():
+            before, after = table[column], completed[column]
+            read = "to_pylist" if isinstance(table, pa.Table) else "to_list"
+            check_cells(getattr(before, read)(), getattr(after, read)(), kind is not None)
+
+    names = table.column_names if isinstance(table, pa.Table) else list(table.columns)
+    fit_impute_report(table, names, same)
 
 
 @sizes(few=100, many=5000)
