@@ -18,6 +18,7 @@ _HOMES = {
     "Ordinal": "glfm.kinds.ordinal",
     "Transform": "glfm.mappings",
     "LocalEngine": "glfm.engine",
+    "DaskEngine": "glfm.distributed",
     "pool": "glfm.pooling",
     "Calibration": "glfm.calibration",
     "GLFMError": "glfm.errors",
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from glfm import testing as testing
     from glfm import toolbox as toolbox
     from glfm.calibration import Calibration as Calibration
+    from glfm.distributed import DaskEngine as DaskEngine
     from glfm.engine import LocalEngine as LocalEngine
     from glfm.errors import DataError as DataError
     from glfm.errors import FileError as FileError

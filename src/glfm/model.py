@@ -19,7 +19,7 @@ from glfm.chain import Chain
 from glfm.changes import Changes
 from glfm.checkpoint import Checkpoint, resumed
 from glfm.draws import Draws
-from glfm.engine import LocalEngine, check_workers
+from glfm.engine import Engine, LocalEngine, check_workers
 from glfm.errors import DataError, FileError, FitWarning, SchemaError
 from glfm.priors import Priors, Schedule
 from glfm.problem import NO_ROWS, Problem
@@ -98,7 +98,7 @@ class GLFM(BaseEstimator, Relations, Changes):  # type: ignore[misc]
         n_jobs: int | None = None,
         random_state: int | None = None,
         progress: bool = True,
-        engine: LocalEngine | None = None,
+        engine: Engine | None = None,
     ) -> None:
         self.schema = schema
         self.alpha = alpha
@@ -202,6 +202,7 @@ class GLFM(BaseEstimator, Relations, Changes):  # type: ignore[misc]
         check_is_fitted(self, "draws_")
         check_budget(time_budget)
         check_workers(self.n_jobs)
+        self._engine.check()
         if not self._chains:
             raise DataError(NO_ROWS)
         schedule = self._chains[0].schedule
@@ -306,7 +307,7 @@ class GLFM(BaseEstimator, Relations, Changes):  # type: ignore[misc]
         return Path(path)
 
     @property
-    def _engine(self) -> LocalEngine:
+    def _engine(self) -> Engine:
         return LocalEngine() if self.engine is None else self.engine
 
     @property
@@ -319,13 +320,19 @@ class GLFM(BaseEstimator, Relations, Changes):  # type: ignore[misc]
         if self.sampler not in ("auto", "collapsed", "hybrid"):
             raise SchemaError(f'sampler is "auto", "collapsed" or "hybrid", not {self.sampler!r}.')
         n_shards = self._engine.shards(n_rows)
-        is_hybrid = self.sampler == "hybrid" or (self.sampler == "auto" and n_shards > 1)
+        only_shards = self._engine.only_shards
+        if only_shards and self.sampler == "collapsed":
+            raise SchemaError(
+                f'{type(self._engine).__name__} runs the parallel sampler: choose sampler="hybrid" or "auto".'
+            )
+        is_hybrid = self.sampler == "hybrid" or (self.sampler == "auto" and (n_shards > 1 or only_shards))
         return n_shards if is_hybrid else 0
 
     def _settings(self) -> tuple[Priors, Schedule]:
         if not isinstance(self.n_chains, int) or self.n_chains < 1:
             raise SchemaError(f"n_chains must be at least 1, not {self.n_chains!r}.")
         check_workers(self.n_jobs)
+        self._engine.check()
         fixed, prior = read_alpha(self.alpha)
         priors = Priors(fixed, prior, self.weight_variance, self.bias, self.max_features)
         return priors, Schedule(self.n_warmup, self.n_draws, self.thin)
