@@ -50,10 +50,15 @@ class Chain:
         self.problem = problem
         self.schedule = schedule
         self.index = index
-        self.state = start if isinstance(start, State) else State.start(problem, start)
-        self.draws: list[Draw] = []
         self.n_shards = n_shards
+        self.state = start if isinstance(start, State) else self._start(start)
+        self.draws: list[Draw] = []
         self.holds_warmup = False
+
+    def _start(self, seed: np.random.SeedSequence) -> State:
+        if isinstance(self.sampler, HybridSampler):
+            return self.sampler.start(seed)
+        return State.start(self.problem, seed)
 
     def __iter__(self) -> Iterator[State]:
         """Run to the end of the schedule, giving the state after every sweep."""

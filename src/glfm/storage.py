@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,7 @@ from glfm.schema import Schema
 from glfm.state import State
 from glfm.table import Frame, encode
 
-__all__ = ["Fitted", "Stage", "read", "read_stage", "write"]
+__all__ = ["AbsentRows", "Fitted", "Stage", "read", "read_stage", "write"]
 
 _FORMAT, _VERSION = "glfm-model", 1
 
@@ -78,24 +78,26 @@ class Fitted:
 class AbsentRows(Frame):
     """The table of a fit whose rows were left out of its file: whatever is asked of it is refused."""
 
+    absent: ClassVar[str] = NO_ROWS
+
     def column(self, name: str) -> Column:
-        raise DataError(NO_ROWS)
+        raise DataError(self.absent)
 
     def new(self, values: Mapping[str, NDArray[Any]]) -> Any:
-        raise DataError(NO_ROWS)
+        raise DataError(self.absent)
 
     @property
     def labels(self) -> Any:
-        raise DataError(NO_ROWS)
+        raise DataError(self.absent)
 
     def _put(self, column: Column, values: NDArray[Any], rows: NDArray[np.intp]) -> Any:
-        raise DataError(NO_ROWS)
+        raise DataError(self.absent)
 
     def _natural(self, name: str, values: list[Any]) -> Any:
-        raise DataError(NO_ROWS)
+        raise DataError(self.absent)
 
     def _assemble(self, columns: Mapping[str, Any], names: list[str]) -> Any:
-        raise DataError(NO_ROWS)
+        raise DataError(self.absent)
 
 
 # ---- writing
@@ -104,7 +106,7 @@ class AbsentRows(Frame):
 def write(fit: Fitted, path: str | PathLike[str], data: bool = True) -> None:
     """Write a fitted model to one file, with or without its training rows."""
     if data and isinstance(fit.problem, RowlessProblem):
-        raise DataError("The model itself was saved without its training rows: save it with data=False.")
+        raise DataError("The model has not got its training rows here: save it with data=False.")
     writer = Writer()
     given = fit.parameters["schema"]
     head: dict[str, Any] = {

@@ -19,7 +19,7 @@ LAYERS = [
     ["priors", "settings"],
     ["problem"],
     ["shard", "shared", "state"],
-    ["ladders", "recoding"],
+    ["ladders", "recoding", "starts"],
     ["hybrid", "sampler"],
     ["draws"],
     ["chain", "cells", "information", "progress", "plots"],
