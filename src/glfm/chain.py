@@ -12,7 +12,7 @@ import numpy as np
 from glfm.draws import Draw
 from glfm.hybrid import HybridSampler
 from glfm.priors import Schedule
-from glfm.problem import Problem
+from glfm.problem import Problem, RowlessProblem
 from glfm.sampler import CollapsedSampler
 from glfm.shard import Stopped
 from glfm.state import State
@@ -56,6 +56,8 @@ class Chain:
         self.holds_warmup = False
 
     def _start(self, seed: np.random.SeedSequence) -> State:
+        if isinstance(self.problem, RowlessProblem):  # whose rows start where they are
+            return State.blank(self.problem, seed)
         if isinstance(self.sampler, HybridSampler):
             return self.sampler.start(seed)
         return State.start(self.problem, seed)

@@ -21,7 +21,7 @@ from glfm.rows import Rows
 from glfm.table import Frame
 from glfm.uncertainty import cell_table, ranked
 
-__all__ = ["How", "Predictive", "Unseen"]
+__all__ = ["How", "Predictive", "Unseen", "check_imputations"]
 
 AnyCells = LevelCells | NumberCells
 Answer = Callable[[AnyCells], FloatArray]
@@ -136,16 +136,8 @@ class Predictive:
 
     def impute(self, how: How = "auto", n: int = 1) -> Any:
         """Return the table with its holes filled; see `GLFM.impute`."""
-        if how not in ("auto", "mode", "mean", "median", "sample"):
-            raise SchemaError(f"Unknown how {how!r}: use auto, mode, mean, median or sample.")
-        if n < 1:
-            raise SchemaError(f"The number of imputations must be at least 1, not {n!r}.")
+        check_imputations(how, n, len(self._draws))
         if n > 1 or how == "sample":
-            if n > len(self._draws):
-                raise SchemaError(
-                    f"Each of n = {n} imputations needs a draw of its own but there are {len(self._draws)}: "
-                    "ask for fewer or fit with more draws."
-                )
             frames = [self._frame.complete(self._decoded(x), self._holes) for x in self._sampled(n)]
             return frames if n > 1 else frames[0]
         filled = {}
@@ -234,6 +226,19 @@ class Predictive:
 
     def _decoded(self, columns: dict[str, FloatArray]) -> dict[str, NDArray[Any]]:
         return {name: self._problem.kinds[name].decode(x) for name, x in columns.items()}
+
+
+def check_imputations(how: How, n: int, n_draws: int) -> None:
+    """Refuse what cannot be asked of an imputation."""
+    if how not in ("auto", "mode", "mean", "median", "sample"):
+        raise SchemaError(f"Unknown how {how!r}: use auto, mode, mean, median or sample.")
+    if n < 1:
+        raise SchemaError(f"The number of imputations must be at least 1, not {n!r}.")
+    if n > 1 and n > n_draws:
+        raise SchemaError(
+            f"Each of n = {n} imputations needs a draw of its own but there are {n_draws}: "
+            "ask for fewer or fit with more draws."
+        )
 
 
 def _tail(mass: float) -> float:

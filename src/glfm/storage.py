@@ -86,6 +86,10 @@ class AbsentRows(Frame):
     def new(self, values: Mapping[str, NDArray[Any]]) -> Any:
         raise DataError(self.absent)
 
+    def impute(self, *arguments: Any) -> Any:
+        """Return the table with its holes filled; one that is in partitions can."""
+        raise DataError(self.absent)
+
     @property
     def labels(self) -> Any:
         raise DataError(self.absent)
@@ -105,7 +109,7 @@ class AbsentRows(Frame):
 
 def write(fit: Fitted, path: str | PathLike[str], data: bool = True) -> None:
     """Write a fitted model to one file, with or without its training rows."""
-    if data and isinstance(fit.problem, RowlessProblem):
+    if data and (isinstance(fit.problem, RowlessProblem) or isinstance(fit.frame, AbsentRows)):
         raise DataError("The model has not got its training rows here: save it with data=False.")
     writer = Writer()
     given = fit.parameters["schema"]

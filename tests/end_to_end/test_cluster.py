@@ -16,9 +16,12 @@ from sklearn.base import clone
 
 import glfm
 from glfm import storage
-from glfm.errors import FitWarning, SamplerError, SchemaError
+from glfm.errors import DataError, FileError, FitWarning, SamplerError, SchemaError
 
-distributed = pytest.importorskip("distributed", reason="distributed is not installed: the extra [dask]")
+WITHOUT = "dask and distributed are not installed: the extra [dask]"
+distributed = pytest.importorskip("distributed", reason=WITHOUT)
+dask = pytest.importorskip("dask", reason=WITHOUT)
+dd = pytest.importorskip("dask.dataframe", reason=WITHOUT)
 
 SETTINGS = {"n_chains": 2, "n_warmup": 5, "n_draws": 4, "thin": 2, "random_state": 3, "progress": False}
 QUIET = {"dashboard_address": ":0", "memory_limit": 0, "threads_per_worker": 1, "silence_logs": 50}
@@ -56,7 +59,7 @@ def bits(model: glfm.GLFM) -> list[tuple[object, ...]]:
     ]
 
 
-def fit(frame, engine, settings=SETTINGS, **arguments) -> glfm.GLFM:
+def fit(frame, engine=None, settings=SETTINGS, **arguments) -> glfm.GLFM:
     return glfm.GLFM(**settings, engine=engine).fit(frame, **arguments)
 
 
@@ -193,3 +196,170 @@ def test_what_is_no_cluster_is_refused(client, frame):
     collapsed.engine = glfm.DaskEngine(client)
     with pytest.raises(SchemaError, match="those of the collapsed sampler"):
         collapsed.continue_fit(1)
+
+
+# ---- dask DataFrames
+
+
+@pytest.fixture(scope="module")
+def odd() -> pd.DataFrame:
+    return table(61)
+
+
+@pytest.fixture(scope="module")
+def odd_local(odd) -> glfm.GLFM:
+    return fit(odd, glfm.LocalEngine(n_shards=4))
+
+
+@pytest.fixture(scope="module")
+def files(odd, tmp_path_factory) -> str:
+    """The table as Parquet, in partitions of unequal size, one of them empty."""
+    directory = tmp_path_factory.mktemp("table")
+    for i, (start, stop) in enumerate([(0, 30), (30, 30), (30, 35), (35, 61)]):
+        odd.iloc[start:stop].to_parquet(directory / f"part-{i}.parquet")
+    return str(directory)
+
+
+def read(files: str):
+    return dd.read_parquet(files)
+
+
+def check(model, local, frame, tmp_path):
+    """The draws, the imputed table and what was written of it are those of a fit in one place."""
+    assert bits(model) == bits(local)
+    assert model.schema_ == local.schema_
+    imputed = model.impute()
+    assert isinstance(imputed, dd.DataFrame)
+    imputed.to_parquet(tmp_path / "imputed")
+    written = pd.concat([pd.read_parquet(path) for path in sorted((tmp_path / "imputed").glob("*.parquet"))])
+    expected = local.impute()
+    for name in frame:
+        assert written[name].tolist() == expected[name].tolist()
+    assert written.index.tolist() == frame.index.tolist()
+    assert model.diagnostics().table.shape == local.diagnostics().table.shape
+    pd.testing.assert_frame_equal(model.features(), local.features())
+    several = model.impute(n=2)
+    assert not several[0].compute().isna().any().any()
+    assert not several[0].compute().equals(several[1].compute())
+
+
+def test_without_a_cluster(odd, odd_local, files, tmp_path):
+    check(fit(read(files)), odd_local, odd, tmp_path)
+
+
+def test_on_a_cluster(client, odd, odd_local, files, tmp_path):
+    """The current client is found; its cells are where the shards are, and let go of afterwards."""
+    model = fit(read(files))
+    check(model, odd_local, odd, tmp_path)
+    scores = [draw.log_likelihood for draw in model.draws_]
+    np.testing.assert_allclose(scores, [draw.log_likelihood for draw in odd_local.draws_])
+    np.testing.assert_allclose(model._problem.spreads, odd_local._problem.spreads)
+    again = glfm.load(model.save(tmp_path / "model.glfm", data=False))
+    new = odd.iloc[:7].reset_index(drop=True)
+    expected = odd_local.impute(new)
+    pd.testing.assert_frame_equal(again.impute(new), expected)
+    far = again.impute(dd.from_pandas(new, npartitions=2)).compute()
+    assert far.astype(object).equals(expected.astype(object))
+
+
+def test_another_number_of_shards(client, odd, files):
+    engine = glfm.DaskEngine(client, n_shards=2)
+    assert bits(fit(read(files), engine)) == bits(fit(odd, glfm.LocalEngine(n_shards=2)))
+
+
+@pytest.mark.parametrize("checkpoint", [None, "folder"])
+def test_a_killed_worker_of_partitions_changes_no_bit(client, odd_local, files, checkpoint, tmp_path):
+    client.wait_for_workers(2, timeout=120)
+    kept = None if checkpoint is None else tmp_path / checkpoint
+    with pytest.warns(FitWarning, match="Workers were lost on the way"):
+        model = fit(read(files), Deadly(client), checkpoint=kept, checkpoint_every=1e-6)
+    assert bits(model) == bits(odd_local)
+
+
+def test_partitions_go_on_from_their_folder(client, odd_local, files, tmp_path, monkeypatch):
+    """Stopped after one sweep, the fit goes on to the same bits; another fit is refused."""
+    path = tmp_path / "folder"
+    with monkeypatch.context() as patch:
+        patch.setattr("glfm.engine.time", types.SimpleNamespace(monotonic=itertools.count().__next__))
+        with pytest.warns(FitWarning, match="time was out after 1, 1 of 13 sweeps"):
+            fit(read(files), time_budget=0.1, checkpoint=path)
+    with pytest.raises(FileError, match="checkpoint of a fit with another seed"):
+        fit(read(files), settings={**SETTINGS, "random_state": 4}, resume=path)
+    with pytest.raises(FileError, match="a new or empty folder"):
+        fit(read(files), checkpoint=path)
+    assert bits(fit(read(files), settings={**SETTINGS, "n_draws": 2}, resume=path)) != bits(odd_local)
+    assert bits(fit(read(files), resume=path)) == bits(odd_local)
+    (path / "chain-0" / "state.npz").write_bytes(b"nothing")
+    with pytest.raises(FileError, match="is damaged"):
+        fit(read(files), resume=path)
+
+
+def test_what_needs_all_rows_is_refused(files, tmp_path):
+    with dask.config.set(scheduler="threads"):
+        model = fit(read(files), glfm.LocalEngine(n_shards=2))
+    for question in (
+        model.predictive().mean,
+        model.transform,
+        lambda: model.append(table(3)),
+        lambda: model.report(tmp_path / "page.html"),
+    ):
+        with pytest.raises(DataError, match="rows stay where they are"):
+            question()
+    with pytest.raises(DataError, match="save it with data=False"):
+        model.save(tmp_path / "model.glfm")
+    with pytest.raises(SchemaError, match="Unknown how 'guess'"):
+        model.impute(how="guess")
+    with pytest.raises(DataError, match="knows no inactive=: leave it out, or fit a pandas frame"):
+        fit(read(files), inactive=[True])
+    with pytest.raises(DataError, match="with a checkpoint on a cluster only"):
+        fit(read(files), glfm.LocalEngine(), checkpoint=tmp_path / "fit.glfm")
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (
+            lambda part: part.drop(columns="cost"),
+            "Partition 1 has not got a column 'cost', unlike partition 0",
+        ),
+        (lambda part: part.assign(age=1.0), "Partition 1 has got a column 'age', unlike partition 0"),
+        (lambda part: part[part.columns[::-1]], "Partition 1 has its columns in another order"),
+        (lambda part: part.assign(visits="many"), "'visits' is of type float in partition 0 but string in"),
+        (
+            lambda part: part.assign(pain=part["pain"].cat.rename_categories({"mild": "some"})),
+            r"'pain' has the levels \['none', 'mild', .* in partition 0 but \['none', 'some', ",
+        ),
+    ],
+    ids=["column lost", "column more", "order", "type", "levels"],
+)
+def test_partitions_that_differ_are_refused(frame, change, sentence):
+    parts = [frame.iloc[:30], change(frame.iloc[30:].copy())]
+    far = dd.from_delayed([dask.delayed(part) for part in parts], meta=frame.iloc[:0], verify_meta=False)
+    with pytest.raises(DataError, match=sentence):
+        fit(far, glfm.LocalEngine())
+
+
+def test_a_cell_that_a_kind_refuses_names_its_partition(frame):
+    far = dd.from_pandas(frame, npartitions=2)
+    with pytest.raises(DataError, match=r"Partition \d: column 'change' is positive but holds -"):
+        fit(
+            far,
+            glfm.LocalEngine(),
+            {
+                **SETTINGS,
+                "schema": glfm.Schema(
+                    {**glfm.Schema.infer(frame), "change": glfm.Positive(shift=0.0, scale=1.0, unit=1.0)}
+                ),
+            },
+        )
+
+
+def test_a_sample_knows_what_columns_can_hold(monkeypatch):
+    """Extremes, zeros and rare levels are in it, wherever they are."""
+    monkeypatch.setattr("glfm.distributed.frames._MOST_ROWS", 10)
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"x": rng.standard_normal(500), "c": np.arange(500.0) % 7 + 1, "l": ["a"] * 500})
+    frame.loc[123, "x"], frame.loc[77, "c"], frame.loc[333, "l"] = -99.0, 0.0, "rare"
+    model = fit(dd.from_pandas(frame, npartitions=3), glfm.LocalEngine(2), {**SETTINGS, "n_draws": 1})
+    assert model.schema_["l"].levels == ("a", "rare")
+    assert model.schema_["c"].name == "count"

@@ -11,6 +11,7 @@ from typing import Any
 from distributed import Client, Future, KilledWorker
 
 from glfm.distributed.posts import Brought, Call, Post, n_numbers
+from glfm.errors import FileError
 from glfm.shard import Stopped
 
 __all__ = ["ClusterCrew", "Lost", "Traffic"]
@@ -123,7 +124,11 @@ class ClusterCrew:
                 raise error
         self._look()
         with self._client.as_current():
-            return list(self._client.gather(self._futures))
+            posts = list(self._client.gather(self._futures))
+        for post in posts:
+            # An actor whose connection breaks would wait for it in the client's event loop, for ever.
+            post._future = None
+        return posts
 
     def tell(self, what: str, told: Sequence[Any]) -> None:
         """Call a method of which nobody waits for the answer, before anything that is asked later."""
@@ -141,6 +146,17 @@ class ClusterCrew:
     def load(self, pieces: Sequence[Brought]) -> None:
         """Let the shards have features and pseudo-observations."""
         self._meet("load", pieces)
+
+    def save(self, files: Sequence[str], width: int) -> None:
+        """Let the shards write features and pseudo-observations to files."""
+        try:
+            self._meet("save", [(path, width) for path in files])
+        except OSError as error:
+            raise FileError(f"A worker cannot write to {files[0]!r}: {error.strerror}.") from error
+
+    def restore(self, files: Sequence[str]) -> None:
+        """Let the shards read them."""
+        self._meet("restore", files)
 
     def bring(self, width: int) -> list[Brought]:
         """Return features and pseudo-observations of every shard."""

@@ -70,12 +70,13 @@ class DaskEngine(Engine):
 
     def check(self) -> None:
         """Refuse a client that is closed, and workers that are not there or have other software."""
-        check_cluster(self._client)
+        check_cluster(self.active_client)
         if not self.save_every > 0:
             raise SchemaError(f"save_every is a positive number of seconds, not {self.save_every!r}.")
 
     @property
-    def _client(self) -> Client:
+    def active_client(self) -> Client:
+        """The client in force."""
         if self.client is not None:
             return self.client
         try:
@@ -97,10 +98,13 @@ class DaskEngine(Engine):
                 "go on with LocalEngine, or fit again."
             )
         self.traffic_ = Traffic()
-        return Field(self._client, chains, min(self.save_every, every or self.save_every), self.traffic_)
+        return Field(
+            self.active_client, chains, min(self.save_every, every or self.save_every), self.traffic_
+        )
 
     def close(self, pool: Any) -> None:
         field: Field = pool
+        field.release()
         if field.losses:
             warnings.warn(
                 f"Workers were lost on the way ({'; '.join(field.losses)}): their rows were rebuilt from the "

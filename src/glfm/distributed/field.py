@@ -14,7 +14,7 @@ from glfm.chain import Chain
 from glfm.distributed.crew import Lost, Traffic
 from glfm.errors import SamplerError
 from glfm.hybrid import shard_bounds
-from glfm.problem import Problem
+from glfm.problem import Problem, RowlessProblem
 
 __all__ = ["Field"]
 
@@ -67,6 +67,12 @@ class Field:
         n = len(self._bounds)
         return [there[(shard + chain * n) % len(there)] for shard in range(n)]
 
+    def release(self) -> None:
+        """Let go of the cells on the workers."""
+        self._parts = []
+        if isinstance(self._problem, RowlessProblem):
+            self._problem.__dict__["parts"] = []
+
     def _present(self) -> list[tuple[str, int]]:
         """Return the workers that are there; if none is, wait for one."""
         deadline = time.monotonic() + _PATIENCE
@@ -88,7 +94,12 @@ class Field:
             self.seconds += seconds
 
     def parts(self, workers: Sequence[tuple[str, int]]) -> list[Future]:
-        """Return the cells of every shard, on some worker; what was lost is sent again."""
+        """Return the cells of every shard, on some worker; what was lost is sent again.
+
+        Those of a table in partitions are made again by the cluster itself.
+        """
+        if isinstance(self._problem, RowlessProblem):
+            return list(self._problem.__dict__["parts"])
         with self._lock:
             for shard, (begin, end) in enumerate(self._bounds):
                 known = self._parts[shard]

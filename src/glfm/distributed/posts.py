@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from glfm.column import FloatArray
 from glfm.problem import Problem
-from glfm.shard import Shard
+from glfm.shard import Cells, Shard
 
 __all__ = ["Brought", "Call", "Post", "n_numbers"]
 
@@ -37,6 +37,28 @@ class FarShard(Shard):
     def bring(self, width: int) -> Brought:
         """Return features and pseudo-observations."""
         return np.packbits(self.Z[:, :width], axis=1), width, self.Y
+
+    def save(self, told: tuple[str, int]) -> None:
+        """Write features and pseudo-observations to a file."""
+        path, width = told
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        packed, _, Y = self.bring(width)
+        np.savez(path, packed=packed, Y=Y, width=width)
+
+    def restore(self, path: str) -> None:
+        """Take features and pseudo-observations from a file."""
+        with np.load(path, allow_pickle=False) as arrays:
+            self.load((arrays["packed"], int(arrays["width"]), arrays["Y"]))
+
+    def log_likelihood(self, told: Cells) -> float:
+        """Return the log density of the observed cells."""
+        problem, total = self.problem, 0.0
+        for start, stop in problem.blocks:
+            Z = self.Z[start:stop, : len(told.weights)].astype(np.float64)
+            for d, (kind, part) in enumerate(zip(problem.kinds.values(), problem.slices, strict=True)):
+                known = Z @ told.weights[:, part], float(told.variance[d]), told.theta[d]
+                total += float(np.nansum(kind.log_density(problem.x[start:stop, d], *known)))
+        return total
 
     def features(self, width: int) -> NDArray[np.uint8]:
         """Return the features of a draw, without the bias."""

@@ -17,7 +17,9 @@ from glfm.distributed.posts import Brought
 from glfm.draws import Draw
 from glfm.errors import SamplerError
 from glfm.hybrid import Meeting
-from glfm.shard import Stopped
+from glfm.problem import RowlessProblem
+from glfm.shard import Cells, Stopped
+from glfm.starts import start_shards
 from glfm.state import State
 
 __all__ = ["Run"]
@@ -47,6 +49,9 @@ class Run:
         self._n_ahead = self._losses = 0
         self._crew: ClusterCrew | None = None
         self.traffic = Traffic()
+        self._far = isinstance(chain.problem, RowlessProblem)
+        self._folder = getattr(chain.problem, "folder", None)
+        self._closing = False
         self._shared = _without_rows(chain.state)
 
     def sweeps(self) -> Generator[State]:
@@ -70,6 +75,7 @@ class Run:
 
     def _bring_home(self) -> None:
         """Bring the rows home before the end; if that fails, what was brought before will have to do."""
+        self._closing = True
         with suppress(Lost):
             if self._shared.sweep > self._chain.state.sweep:
                 self._bring()
@@ -87,10 +93,20 @@ class Run:
         chain, shared = self._chain, self._shared
         self._meeting.sweep(shared, shared.sweep < chain.schedule.n_warmup)
         if chain.schedule.keeps(shared.sweep):
-            assert self._crew is not None
-            packed = np.concatenate(self._crew.features(shared.width))
-            chain.draws.append(Draw.of(chain.problem, shared, chain.index, len(chain.draws), packed))
-            self._n_ahead += 1
+            self._keep()
+
+    def _keep(self) -> None:
+        """Keep the present state as a draw."""
+        assert self._crew is not None
+        chain, shared = self._chain, self._shared
+        packed = np.concatenate(self._crew.features(shared.width))
+        draw = Draw.of(chain.problem, shared, chain.index, len(chain.draws), packed)
+        if self._far:  # nobody can ask for it later
+            told = Cells(shared.rng, draw.weights, draw.variances, draw.thetas)
+            found = self._crew.ask("log_likelihood", [told] * self._crew.n_shards)
+            draw.__dict__["log_likelihood"] = float(sum(found))
+        chain.draws.append(draw)
+        self._n_ahead += 1
 
     def _settle(self) -> None:
         """Let the shards stand on workers, with the rows of the last state that was brought home."""
@@ -108,10 +124,16 @@ class Run:
         parts = field.parts(workers)
         known = field.client, parts, workers, self._stop, self._patience, self.traffic
         crew = ClusterCrew(*known)
-        crew.load([_piece(state, *bounds) for bounds in field.bounds])
-        n_free = chain.problem.n_rows - int(chain.problem.pinned_rows.sum())
-        self._crew, self._meeting = crew, Meeting(chain.problem, crew, n_free)
+        n_free = chain.problem.n_rows
         self._shared = _without_rows(state)
+        if self._far and not state.sweep:
+            start_shards(chain.problem, crew, self._shared)
+        elif self._folder is not None:
+            crew.restore(self._folder.shard_files(chain.index, state.sweep, crew.n_shards))
+        else:
+            crew.load([_piece(state, *bounds) for bounds in field.bounds])
+            n_free -= int(chain.problem.pinned_rows.sum())
+        self._crew, self._meeting = crew, Meeting(chain.problem, crew, n_free)
         self._due = time.monotonic() + field.save_every
 
     def _recover(self, lost: str) -> None:
@@ -138,8 +160,34 @@ class Run:
         self._n_ahead = 0
 
     def _bring(self) -> None:
-        """Bring the rows home."""
+        """Bring the rows home, or write them where they are."""
         begin = time.monotonic()
+        if self._far:
+            self._write()
+        else:
+            self._fetch()
+        now = time.monotonic()
+        self._due = now + max(self._field.save_every, _LEAST_BETWEEN * (now - begin))
+
+    def _write(self) -> None:
+        """Let the shards write their rows; without a folder, they are lost at the end."""
+        assert self._crew is not None
+        chain, shared = self._chain, self._shared
+        over = self._closing or shared.sweep == chain.schedule.n_sweeps
+        if self._folder is not None:
+            files = self._folder.shard_files(chain.index, shared.sweep, self._crew.n_shards)
+            self._crew.save(files, shared.width)
+            self._folder.commit(chain, shared, files)
+        elif not over:
+            return
+        if over and not chain.draws:  # what is kept of a chain that was stopped in its warm-up
+            self._keep()
+            chain.holds_warmup = True
+        chain.state = shared.copy()
+        self._n_ahead = self._losses = 0
+
+    def _fetch(self) -> None:
+        """Bring the rows home."""
         assert self._crew is not None
         shared = self._shared
         pieces = self._crew.bring(shared.width)
@@ -149,8 +197,6 @@ class Run:
         Y = np.concatenate([Y for _, _, Y in pieces])
         self._chain.state = replace(shared.copy(), Z=Z, Y=Y)
         self._n_ahead = self._losses = 0
-        now = time.monotonic()
-        self._due = now + max(self._field.save_every, _LEAST_BETWEEN * (now - begin))
 
 
 def _without_rows(state: State) -> State:
