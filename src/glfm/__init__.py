@@ -33,7 +33,7 @@ _HOMES = {
     "toolbox": "",
 }
 
-__all__ = ["__version__", *_HOMES]
+__all__ = ["__version__", *(name for name in _HOMES if name != "DaskEngine")]  # which needs an extra
 
 if TYPE_CHECKING:
     from glfm import baselines as baselines
@@ -71,4 +71,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted([*__all__, "DaskEngine"])

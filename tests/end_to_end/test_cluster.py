@@ -6,6 +6,7 @@ import os
 import pickle
 import signal
 import sys
+import threading
 import types
 from collections.abc import Iterator
 
@@ -22,6 +23,7 @@ WITHOUT = "dask and distributed are not installed: the extra [dask]"
 distributed = pytest.importorskip("distributed", reason=WITHOUT)
 dask = pytest.importorskip("dask", reason=WITHOUT)
 dd = pytest.importorskip("dask.dataframe", reason=WITHOUT)
+from glfm.distributed.engine import stragglers  # noqa: E402 - which needs them
 
 SETTINGS = {"n_chains": 2, "n_warmup": 5, "n_draws": 4, "thin": 2, "random_state": 3, "progress": False}
 QUIET = {"dashboard_address": ":0", "memory_limit": 0, "threads_per_worker": 1, "silence_logs": 50}
@@ -126,6 +128,29 @@ def test_fit_that_is_out_of_time_is_resumed(client, frame, local, tmp_path, monk
     assert bits(fit(frame, glfm.DaskEngine(client, n_shards=3), resume=path)) == bits(local)
 
 
+def test_an_interrupted_fit_is_resumed(client, frame, local, tmp_path):
+    class Impatient(glfm.DaskEngine):
+        made = threading.Event()
+
+        def sweeps(self, chain, stop, pool):
+            for shared in super().sweeps(chain, stop, pool):
+                yield shared
+                if shared.sweep == 3:
+                    self.made.set()
+                    stop.wait()
+
+        def _watch(self, *arguments):
+            self.made.wait()
+            raise KeyboardInterrupt
+
+    path = tmp_path / "fit.glfm"
+    with pytest.warns(FitWarning, match="The fit was interrupted after"):
+        stopped = fit(frame, Impatient(client, n_shards=3), checkpoint=path)
+    assert 3 in [chain.state.sweep for chain in stopped._chains]
+    assert not stopped.impute().isna().any().any()
+    assert bits(fit(frame, glfm.DaskEngine(client, n_shards=3), resume=path)) == bits(local)
+
+
 class Deadly(glfm.DaskEngine):
     """Kills a worker when the first chain has made some sweeps."""
 
@@ -183,6 +208,13 @@ def test_other_software_on_a_worker_is_refused(client, frame, monkeypatch):
     monkeypatch.setitem(sys.modules, "glfm_of_here", glfm)
     with pytest.raises(SamplerError, match=r"has not got the package 'glfm_of_here': install pyglfm"):
         fit(frame, glfm.DaskEngine(client))
+
+
+def test_a_straggler_is_one_for_whom_the_others_wait_long():
+    """For more than ten seconds, and for more than a quarter of the time."""
+    assert stragglers({"slow": 30.0, "quick": 2.0}, 100.0) == [("slow", 0.3)]
+    assert stragglers({"slow": 30.0}, 150.0) == []
+    assert stragglers({"slow": 9.0}, 10.0) == []
 
 
 def test_what_is_no_cluster_is_refused(client, frame):
@@ -243,8 +275,13 @@ def check(model, local, frame, tmp_path):
     assert not several[0].compute().equals(several[1].compute())
 
 
-def test_without_a_cluster(odd, odd_local, files, tmp_path):
-    check(fit(read(files)), odd_local, odd, tmp_path)
+@pytest.mark.filterwarnings("ignore:The inplace keyword")  # which dask uses
+def test_without_a_cluster(odd, odd_local, files, tmp_path, monkeypatch):
+    monkeypatch.setattr("glfm.distributed.frames._current", lambda: None)
+    with dask.config.set(scheduler="threads"):
+        model = fit(read(files))
+        check(model, odd_local, odd, tmp_path)
+    assert bits(model.continue_fit(1))[:4] == bits(odd_local)[:4]
 
 
 def test_on_a_cluster(client, odd, odd_local, files, tmp_path):
