@@ -141,7 +141,8 @@ def read(
     data = data.optimize()  # which may join partitions, and should not do so twice
     parts = data.to_delayed(optimize_graph=False)
     looks = _compute(client, [dask.delayed(partitions.glance)(part) for part in parts])
-    partitions.check_alike(looks)
+    levelled = Schema({} if given is None else given).items()
+    partitions.check_alike(looks, [name for name, kind in levelled if getattr(kind, "levels", None)])
     ends = np.cumsum([look.n_rows for look in looks])
     schema = given if _is_whole(given, data) else Schema.infer(_sample(client, parts, looks, ends), given)
     assert isinstance(schema, Schema)

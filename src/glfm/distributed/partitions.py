@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -107,8 +107,8 @@ def _levels(column: Column) -> list[int]:
     return list(first.values()) if len(first) <= _MOST_LEVELS else []
 
 
-def check_alike(found: Sequence[Glance]) -> None:
-    """Refuse partitions whose columns or levels differ."""
+def check_alike(found: Sequence[Glance], known: Collection[str] = ()) -> None:
+    """Refuse partitions whose columns or levels differ; `known` are columns whose levels a schema has."""
     full = [(i, one) for i, one in enumerate(found) if one.n_rows]
     if not full:
         raise DataError("The table has no rows: give at least one.")
@@ -125,7 +125,8 @@ def check_alike(found: Sequence[Glance]) -> None:
                 else f"Partition {i} has its columns in another order than partition {at}: give all the same."
             )
         for name in first.names:
-            _check_column(name, (at, *first.types[name]), (i, *one.types[name]))
+            if name not in known:
+                _check_column(name, (at, *first.types[name]), (i, *one.types[name]))
 
 
 def _check_column(name: str, one: tuple[Any, ...], other: tuple[Any, ...]) -> None:
@@ -138,7 +139,7 @@ def _check_column(name: str, one: tuple[Any, ...], other: tuple[Any, ...]) -> No
     if levels != its_levels and levels is not None and its_levels is not None:
         raise DataError(
             f"Column {name!r} has the levels {list(levels)[:8]} in partition {i} but {list(its_levels)[:8]} "
-            f"in partition {j}: let all have the same, as ddf.categorize() does."
+            f"in partition {j}: let all have the same, or give the levels in the schema."
         )
 
 
