@@ -13,6 +13,7 @@ source_suffix = {".md": "markdown"}
 myst_heading_anchors = 3
 
 autodoc_member_order = "bysource"
+autodoc_mock_imports = ["dask", "distributed"]  # optional
 autodoc_typehints = "none"  # docstrings say what arguments are
 napoleon_google_docstring = False
 napoleon_use_ivar = True

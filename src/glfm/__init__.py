@@ -18,6 +18,7 @@ _HOMES = {
     "Ordinal": "glfm.kinds.ordinal",
     "Transform": "glfm.mappings",
     "LocalEngine": "glfm.engine",
+    "DaskEngine": "glfm.distributed",
     "pool": "glfm.pooling",
     "Calibration": "glfm.calibration",
     "Sensitivity": "glfm.sensitivity",
@@ -33,7 +34,7 @@ _HOMES = {
     "toolbox": "",
 }
 
-__all__ = ["__version__", *_HOMES]
+__all__ = ["__version__", *(name for name in _HOMES if name != "DaskEngine")]  # which needs an extra
 
 if TYPE_CHECKING:
     from glfm import baselines as baselines
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from glfm import testing as testing
     from glfm import toolbox as toolbox
     from glfm.calibration import Calibration as Calibration
+    from glfm.distributed import DaskEngine as DaskEngine
     from glfm.engine import LocalEngine as LocalEngine
     from glfm.errors import DataError as DataError
     from glfm.errors import FileError as FileError
@@ -71,4 +73,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted([*__all__, "DaskEngine"])

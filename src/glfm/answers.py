@@ -22,8 +22,9 @@ from glfm.problem import Problem
 from glfm.rows import NewRows, Rows, TrainingRows
 from glfm.schema import Schema
 from glfm.settings import check_table
+from glfm.storage import AbsentRows
 from glfm.summary import Pattern, Summary
-from glfm.table import Frame, encode
+from glfm.table import Frame, encode, is_partitioned
 
 if TYPE_CHECKING:
     from glfm.pictures import Plot
@@ -78,7 +79,8 @@ class Answers(ABC):
         Parameters
         ----------
         X
-            Rows never seen; None: the rows of the fit.
+            Rows never seen; None: the rows of the fit. Of a dask DataFrame, or a fit of one, the answer is a
+            dask DataFrame, each partition of which is completed when it is computed.
         how
             "auto" (median of numbers and ordinals, mode of categories), "mode" (the most probable value),
             "mean" (rounded for counts, mode of levels), "median", or "sample".
@@ -88,6 +90,12 @@ class Answers(ABC):
         unseen
             "error" or "missing": a level that the fit did not know is refused, or filled like a hole.
         """
+        if is_partitioned(X):
+            from glfm.distributed.frames import impute_new
+
+            return impute_new(self, X, how=how, n=n, unseen=unseen)
+        if X is None and hasattr(self, "draws_") and isinstance(self._frame, AbsentRows):
+            return self._frame.impute(self._problem, self.draws_, self._sample_seed, how, n)
         return self.predictive(X, unseen=unseen).impute(how, n)
 
     def log_likelihood(self, values: Any, X: Any = None, *, unseen: Unseen = "error") -> Any:

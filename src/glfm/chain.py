@@ -13,7 +13,7 @@ from glfm.draws import Draw
 from glfm.errors import SamplerError
 from glfm.hybrid import HybridSampler
 from glfm.priors import Schedule
-from glfm.problem import Problem
+from glfm.problem import Problem, RowlessProblem
 from glfm.sampler import CollapsedSampler
 from glfm.shard import Stopped
 from glfm.state import State
@@ -51,10 +51,17 @@ class Chain:
         self.problem = problem
         self.schedule = schedule
         self.index = index
-        self.state = start if isinstance(start, State) else State.start(problem, start)
-        self.draws: list[Draw] = []
         self.n_shards = n_shards
+        self.state = start if isinstance(start, State) else self._start(start)
+        self.draws: list[Draw] = []
         self.holds_warmup = False
+
+    def _start(self, seed: np.random.SeedSequence) -> State:
+        if isinstance(self.problem, RowlessProblem):  # whose rows start where they are
+            return State.blank(self.problem, seed)
+        if isinstance(self.sampler, HybridSampler):
+            return self.sampler.start(seed)
+        return State.start(self.problem, seed)
 
     def __iter__(self) -> Iterator[State]:
         """Run to the end of the schedule, giving the state after every sweep."""

@@ -41,8 +41,10 @@ class Draw:
     packed: NDArray[np.uint8]
 
     @classmethod
-    def of(cls, problem: Problem, state: State, chain: int, index: int) -> Draw:
-        """Return a compact copy of a chain's state."""
+    def of(
+        cls, problem: Problem, state: State, chain: int, index: int, packed: NDArray[np.uint8] | None = None
+    ) -> Draw:
+        """Return a compact copy of a chain's state; `packed` are its features if it has none itself."""
         bias = int(problem.priors.bias)
         return cls(
             problem=problem,
@@ -52,7 +54,7 @@ class Draw:
             weights=state.B.copy(),
             variances=state.variance.copy(),
             thetas=tuple(theta.copy() for theta in state.theta),
-            packed=np.packbits(state.Z[:, bias : state.width], axis=1),
+            packed=np.packbits(state.Z[:, bias : state.width], axis=1) if packed is None else packed,
         )
 
     def __repr__(self) -> str:

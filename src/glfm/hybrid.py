@@ -23,6 +23,7 @@ from glfm.problem import Problem
 from glfm.recoding import move_features
 from glfm.shard import Cells, Counts, Crew, Flips, Proposals, Shard, Sums
 from glfm.shared import Shared, draw_alpha, draw_weights
+from glfm.starts import start_shards
 from glfm.state import State
 
 __all__ = ["Crew", "HybridSampler", "LocalCrew", "Meeting", "shard_bounds"]
@@ -86,6 +87,15 @@ class HybridSampler:
     def is_compiled(self) -> bool:
         """Whether this process has the compiled sweep, fresh or from the cache."""
         return bool(getattr(flip_rows, "signatures", True))
+
+    def start(self, seed: np.random.SeedSequence) -> State:
+        """Return a start near the data, at random; it depends on the number of shards."""
+        state = State.blank(self.problem, seed)
+        shards = [Shard(part, state.Z, state.Y) for part in self._parts]
+        start_shards(self.problem, LocalCrew(shards), state)
+        state.Y = np.concatenate([shard.Y for shard in shards])
+        state.Z = np.concatenate([shard.Z for shard in shards])
+        return state
 
     def sweep(self, state: State, adapt: bool = False, stop: Event | None = None) -> None:
         """Move `state` by one sweep; `adapt` tunes step sizes and is for warm-up only.

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from glfm.engine import LocalEngine
+from glfm.engine import Engine
 from glfm.model import GLFM
 from glfm.predictive import How, Unseen
 from glfm.schema import Schema
@@ -69,7 +69,7 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
         n_jobs: int | None = None,
         random_state: int | None = None,
         progress: bool = False,
-        engine: LocalEngine | None = None,
+        engine: Engine | None = None,
     ) -> None:
         self.schema = schema
         self.how = how

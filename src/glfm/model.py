@@ -20,16 +20,16 @@ from glfm.chain import Chain
 from glfm.changes import Changes
 from glfm.checkpoint import Checkpoint, resumed
 from glfm.draws import Draws
-from glfm.engine import LocalEngine, check_workers
+from glfm.engine import Engine, LocalEngine, check_workers
 from glfm.errors import DataError, FileError, FitWarning, SamplerError, SchemaError
 from glfm.priors import Priors, Schedule
-from glfm.problem import NO_ROWS, Problem
+from glfm.problem import NO_ROWS, Problem, RowlessProblem
 from glfm.questions import Questions
 from glfm.relations import Relations
 from glfm.schema import Schema
 from glfm.settings import at_least_one, check_budget, check_table, read_alpha, read_pinned, seed_sequence
 from glfm.storage import Fitted, Stage, read, write
-from glfm.table import Frame, encode
+from glfm.table import Frame, encode, is_partitioned
 from glfm.whatif import WhatIf
 
 __all__ = ["GLFM", "load"]
@@ -101,7 +101,7 @@ class GLFM(TransformerMixin, BaseEstimator, Questions, Relations, WhatIf, Change
         n_jobs: int | None = None,
         random_state: int | None = None,
         progress: bool = True,
-        engine: LocalEngine | None = None,
+        engine: Engine | None = None,
     ) -> None:
         self.schema = schema
         self.alpha = alpha
@@ -138,7 +138,7 @@ class GLFM(TransformerMixin, BaseEstimator, Questions, Relations, WhatIf, Change
         ----------
         X
             A pandas or polars DataFrame, a pyarrow Table or a 2-D array; holes are NaN, None or NA. It is
-            never modified.
+            never modified. A dask DataFrame is fitted where its partitions are, see docs/scale.md.
         y
             Ignored; here for scikit-learn.
         inactive
@@ -162,29 +162,43 @@ class GLFM(TransformerMixin, BaseEstimator, Questions, Relations, WhatIf, Change
         GLFM
             The model itself.
         """
-        priors, schedule = self._settings()
+        engine = self._engine_for(X)
+        priors, schedule = self._settings(engine)
         check_budget(time_budget)
         if until not in (None, "converged"):
             raise SchemaError(f'until is None or "converged", not {until!r}.')
-        frame = Frame.read(check_table(self, X, reset=True))
-        schema = Schema.infer(frame, self.schema)
-        table = encode(frame, schema.kinds)
-        problem = Problem(schema.kinds, table.x, priors, read_pinned(inactive, frame.n_rows))
+        if is_partitioned(X):
+            from glfm.distributed import frames
+
+            frame: Frame
+            frames.check_settings(inactive=inactive, until=until)
+            frame, schema, problem = frames.read(X, self.schema, priors, engine)
+        else:
+            frame = Frame.read(check_table(self, X, reset=True))
+            schema = Schema.infer(frame, self.schema)
+            x, pinned = encode(frame, schema.kinds).x, read_pinned(inactive, frame.n_rows)
+            problem = Problem(schema.kinds, x, priors, pinned)
         seed = seed_sequence(self.random_state)
         *chain_seeds, sample_seed = seed.spawn(self.n_chains + 1)
         known = self._parameters, schema, frame, problem
         fit = Fitted(*known, [], Draws([]), sample_seed, Stage(until))
-        if resume is None:
-            n_shards = self._n_shards(frame.n_rows)
+        if resume is None or is_partitioned(X):
+            n_shards = self._n_shards(problem, engine)
             fit.chains.extend(
                 Chain(problem, schedule, chain_seeds[i], i, n_shards) for i in range(self.n_chains)
             )
         else:
             fit = resumed(resume, fit)
-        keeper = None if checkpoint is None else Checkpoint(checkpoint, checkpoint_every, fit, resume)
+        keeper: Any = None
+        if is_partitioned(X):
+            keeper = frames.keep(problem, schema, fit.chains, seed, checkpoint, checkpoint_every, resume)
+        elif checkpoint is not None:
+            keeper = Checkpoint(checkpoint, checkpoint_every, fit, resume)
         with self._as_it_was():
             self._adopt(schema, frame, problem, fit.chains, fit.seed)
-            self._run(time_budget, fit.stage, keeper)
+            self._run(time_budget, fit.stage, keeper, engine)
+        if isinstance(problem, RowlessProblem):
+            self._chains = []  # their rows are gone with the run
         self._warn_if_bounded()
         return self
 
@@ -220,8 +234,9 @@ class GLFM(TransformerMixin, BaseEstimator, Questions, Relations, WhatIf, Change
         check_is_fitted(self, "draws_")
         check_budget(time_budget)
         check_workers(self.n_jobs)
+        self._engine.check()
         if not self._chains:
-            raise DataError(NO_ROWS)
+            raise DataError(getattr(self._frame, "absent", NO_ROWS))
         schedule = self._chains[0].schedule
         longer = Schedule(schedule.n_warmup, schedule.n_draws + at_least_one(n_draws), schedule.thin)
         with self._as_it_was():
@@ -232,10 +247,15 @@ class GLFM(TransformerMixin, BaseEstimator, Questions, Relations, WhatIf, Change
         return self
 
     def _run(
-        self, time_budget: float | None, stage: Stage | None = None, keeper: Checkpoint | None = None
+        self,
+        time_budget: float | None,
+        stage: Stage | None = None,
+        keeper: Checkpoint | None = None,
+        engine: Engine | None = None,
     ) -> None:
         """Run the chains, and again for longer while they should converge and have not."""
         begin = time.monotonic()
+        engine = engine or self._engine
         stage = stage or Stage()
         until_converged = stage.until == "converged"
         first = min(stage.round, _MOST_ROUNDS - 1) if until_converged else 0
@@ -250,7 +270,7 @@ class GLFM(TransformerMixin, BaseEstimator, Questions, Relations, WhatIf, Change
             left = None if time_budget is None else max(time_budget - (time.monotonic() - begin), 1e-3)
             finished = False
             try:
-                finished = self._engine.run(self._chains, self.n_jobs, self.progress, left, keeper)
+                finished = engine.run(self._chains, self.n_jobs, self.progress, left, keeper)
             finally:
                 # A whole round of old draws is worth more than a piece of a new one, until that goes on.
                 if more > first and not finished:
@@ -341,7 +361,7 @@ class GLFM(TransformerMixin, BaseEstimator, Questions, Relations, WhatIf, Change
         return Path(path)
 
     @property
-    def _engine(self) -> LocalEngine:
+    def _engine(self) -> Engine:
         return LocalEngine() if self.engine is None else self.engine
 
     @property
@@ -349,18 +369,33 @@ class GLFM(TransformerMixin, BaseEstimator, Questions, Relations, WhatIf, Change
         """The settings as a file has them: where a fit runs is not of the fit."""
         return {**self.get_params(deep=False), "engine": None}
 
-    def _n_shards(self, n_rows: int) -> int:
+    def _engine_for(self, X: Any) -> Engine:
+        """Return where a fit of a table runs."""
+        if self.engine is None and is_partitioned(X):
+            from glfm.distributed.frames import engine_for
+
+            return engine_for(X)
+        return self._engine
+
+    def _n_shards(self, problem: Problem, engine: Engine) -> int:
         """Return into how many shards the rows are cut, 0 for the sampler that does not."""
         if self.sampler not in ("auto", "collapsed", "hybrid"):
             raise SchemaError(f'sampler is "auto", "collapsed" or "hybrid", not {self.sampler!r}.')
-        n_shards = self._engine.shards(n_rows)
-        is_hybrid = self.sampler == "hybrid" or (self.sampler == "auto" and n_shards > 1)
+        # The cells of rows elsewhere are in shards already.
+        n_shards = len(getattr(problem, "parts", ())) or engine.shards(problem.n_rows)
+        only_shards = engine.only_shards
+        if only_shards and self.sampler == "collapsed":
+            raise SchemaError(
+                f'{type(engine).__name__} runs the parallel sampler: choose sampler="hybrid" or "auto".'
+            )
+        is_hybrid = self.sampler == "hybrid" or (self.sampler == "auto" and (n_shards > 1 or only_shards))
         return n_shards if is_hybrid else 0
 
-    def _settings(self) -> tuple[Priors, Schedule]:
+    def _settings(self, engine: Engine) -> tuple[Priors, Schedule]:
         if not isinstance(self.n_chains, int) or self.n_chains < 1:
             raise SchemaError(f"n_chains must be at least 1, not {self.n_chains!r}.")
         check_workers(self.n_jobs)
+        engine.check()
         fixed, prior = read_alpha(self.alpha)
         priors = Priors(fixed, prior, self.weight_variance, self.bias, self.max_features)
         return priors, Schedule(self.n_warmup, self.n_draws, self.thin)

@@ -22,7 +22,7 @@ from glfm.rows import Rows
 from glfm.table import Frame
 from glfm.uncertainty import cell_table, ranked
 
-__all__ = ["How", "Predictive", "Unseen", "tail_of"]
+__all__ = ["How", "Predictive", "Unseen", "check_imputations", "tail_of"]
 
 AnyCells = LevelCells | NumberCells
 Answer = Callable[[AnyCells], FloatArray]
@@ -152,12 +152,8 @@ class Predictive:
 
     def impute(self, how: How = "auto", n: int = 1) -> Any:
         """Return the table with its holes filled; see `GLFM.impute`."""
-        if how not in ("auto", "mode", "mean", "median", "sample"):
-            raise SchemaError(f"Unknown how {how!r}: use auto, mode, mean, median or sample.")
-        if n < 1:
-            raise SchemaError(f"The number of imputations must be at least 1, not {n!r}.")
+        check_imputations(how, n, len(self._draws))
         if n > 1 or how == "sample":
-            self._check_own_draws(n)
             frames = [self.complete(x) for x, _ in self._sampled(n)]
             return frames if n > 1 else frames[0]
         filled = {}
@@ -177,7 +173,7 @@ class Predictive:
         Each is the encoded table, as `impute(n=n)` draws it, and the column, encoded, under each shift (one
         number per free pseudo-column). The random numbers are the same under every shift.
         """
-        self._check_own_draws(n)
+        check_imputations("sample", n, len(self._draws))
         x, holes = self._rows.x[:, self._problem.names.index(column)], self.holes(column)
         for table, moved in self._sampled(n, column, shifts):
             filled = np.tile(x, (len(shifts), 1))
@@ -198,13 +194,6 @@ class Predictive:
         return self._holes[column]
 
     # ---- how it is done
-
-    def _check_own_draws(self, n: int) -> None:
-        if n > len(self._draws):
-            raise SchemaError(
-                f"Each of n = {n} imputations needs a draw of its own but there are {len(self._draws)}: "
-                "ask for fewer or fit with more draws."
-            )
 
     @cached_property
     def _holes(self) -> dict[str, NDArray[np.intp]]:
@@ -280,6 +269,19 @@ class Predictive:
 
     def _decoded(self, columns: dict[str, FloatArray]) -> dict[str, NDArray[Any]]:
         return {name: self._problem.kinds[name].decode(x) for name, x in columns.items()}
+
+
+def check_imputations(how: How, n: int, n_draws: int) -> None:
+    """Refuse what cannot be asked of an imputation."""
+    if how not in ("auto", "mode", "mean", "median", "sample"):
+        raise SchemaError(f"Unknown how {how!r}: use auto, mode, mean, median or sample.")
+    if n < 1:
+        raise SchemaError(f"The number of imputations must be at least 1, not {n!r}.")
+    if n > 1 and n > n_draws:
+        raise SchemaError(
+            f"Each of n = {n} imputations needs a draw of its own but there are {n_draws}: "
+            "ask for fewer or fit with more draws."
+        )
 
 
 def tail_of(mass: float) -> float:

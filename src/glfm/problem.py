@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -171,7 +172,15 @@ class Problem:
 
 
 class RowlessProblem(Problem):
-    """What a fit was conditioned on, without its rows: enough for new rows, but not to go on."""
+    """What a fit was conditioned on, without its rows: enough for new rows, but not to go on.
+
+    Attributes
+    ----------
+    absent
+        The sentence that says why there are no rows.
+    """
+
+    absent: ClassVar[str] = NO_ROWS
 
     def __init__(
         self,
@@ -187,7 +196,7 @@ class RowlessProblem(Problem):
     @property
     def x(self) -> FloatArray:
         """Raise the sentence that says what is missing."""
-        raise DataError(NO_ROWS)
+        raise DataError(self.absent)
 
     @property
     def n_rows(self) -> int:

@@ -18,7 +18,20 @@ from glfm.kernels.thresholds import level_gains
 from glfm.kernels.weights import row_means, sums_of_squares
 from glfm.problem import Problem
 
-__all__ = ["Cells", "Crew", "Flips", "Proposals", "Scatter", "Shard", "Stopped", "Sums", "draw_cells", "look"]
+__all__ = [
+    "Begin",
+    "Cells",
+    "Crew",
+    "Cuts",
+    "Flips",
+    "Proposals",
+    "Scatter",
+    "Shard",
+    "Stopped",
+    "Sums",
+    "draw_cells",
+    "look",
+]
 
 Counts = NDArray[np.int64]
 _ROWS_AT_ONCE = 8192  # between two looks at whether to stop
@@ -93,6 +106,24 @@ class Scatter:
     width: int
 
 
+@dataclass(frozen=True, eq=False)
+class Begin:
+    """What a shard must know to draw the pseudo-observations that a chain starts with."""
+
+    rng: Rng
+    variance: FloatArray
+    theta: tuple[FloatArray, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Cuts:
+    """Features to start with: the rows whose centred pseudo-observations lie beyond a cut of a direction."""
+
+    means: FloatArray
+    directions: FloatArray  # pseudo-columns x features
+    cuts: FloatArray
+
+
 class Crew(Protocol):
     """The shards of one chain, wherever they are."""
 
@@ -120,6 +151,38 @@ class Shard:
     Y: FloatArray
     scattered: NDArray[np.uint8] | None = None
     stop: Event | None = None
+
+    def begin(self, told: Begin) -> tuple[FloatArray, FloatArray]:
+        """Draw pseudo-observations as if weights were zero; return how many are observed, and their sums."""
+        problem = self.problem
+        self.Y = np.zeros((problem.n_rows, problem.n_pseudo))
+        rng, zero = told.rng.copy(), np.zeros_like(self.Y)
+        for d, kind in enumerate(problem.kinds.values()):
+            part = problem.slices[d]
+            known = float(told.variance[d]), told.theta[d], self.Y[:, part]
+            kind.draw_pseudo(rng, problem.evidence[d], zero[:, part], *known)
+        observed = ~np.isnan(problem.x)[:, problem.owner]
+        return observed.sum(axis=0, dtype=np.float64), np.where(observed, self.Y, 0.0).sum(axis=0)
+
+    def spread(self, means: FloatArray) -> FloatArray:
+        """Return the sums of squares and products of centred pseudo-observations, zero in the holes."""
+        known = self._centred(means)
+        return np.asarray(np.einsum("ni,nj->ij", known, known))
+
+    def cut(self, told: Cuts) -> Counts:
+        """Take features to start with, behind the bias if there is one; return how many rows have each."""
+        bias, n_features = int(self.problem.priors.bias), told.cuts.size
+        width = bias + n_features
+        self.Z = np.zeros((self.problem.n_rows, max(2 * width, 16)), dtype=np.uint8)
+        self.Z[:, :bias] = 1
+        scores = np.einsum("ns,sk->nk", self._centred(told.means), told.directions)
+        self.Z[:, bias:width] = (scores > told.cuts) & ~self.problem.pinned_rows[:, None]
+        return self.count(width)
+
+    def _centred(self, means: FloatArray) -> FloatArray:
+        known = self.Y - means
+        known[np.isnan(self.problem.x)[:, self.problem.owner]] = 0.0
+        return known
 
     def count(self, width: int) -> Counts:
         """Return how many rows have each feature."""

@@ -48,35 +48,37 @@ class State:
         cls, problem: Problem, seed: np.random.SeedSequence, Z: NDArray[np.bool_] | None = None
     ) -> State:
         """Return a start near the data, at random, or one with the features `Z`."""
-        rng = stream(seed)
-        kinds = list(problem.kinds.values())
-        priors = problem.priors
-        variance = np.array([kind.noise_variance or 1.0 for kind in kinds])
-        theta = [kind.initial_theta() for kind in kinds]
-        Y = np.zeros((problem.n_rows, problem.n_pseudo))
+        state = cls.blank(problem, seed)
+        rng, bias = state.rng, int(problem.priors.bias)
+        Y = state.Y = np.zeros((problem.n_rows, problem.n_pseudo))
         zero = np.zeros_like(Y)
-        for d, kind in enumerate(kinds):
+        for d, kind in enumerate(problem.kinds.values()):
             part = problem.slices[d]
-            kind.draw_pseudo(
-                rng, problem.evidence[d], zero[:, part], float(variance[d]), theta[d], Y[:, part]
-            )
+            known = float(state.variance[d]), state.theta[d], Y[:, part]
+            kind.draw_pseudo(rng, problem.evidence[d], zero[:, part], *known)
         features = _starting_features(rng, problem, Y) if Z is None else np.asarray(Z, dtype=np.uint8)
-        bias = int(priors.bias)
-        width = features.shape[1] + bias
-        state = cls(
-            rng=rng,
-            Z=np.zeros((problem.n_rows, max(2 * width, 16)), dtype=np.uint8),
-            width=width,
-            Y=Y,
-            B=np.zeros((width, problem.n_pseudo)),
-            variance=variance,
-            theta=theta,
+        state.width = features.shape[1] + bias
+        state.B = np.zeros((state.width, problem.n_pseudo))
+        state.Z = np.zeros((problem.n_rows, max(2 * state.width, 16)), dtype=np.uint8)
+        state.Z[:, :bias] = 1
+        state.Z[:, bias : state.width] = features
+        return state
+
+    @classmethod
+    def blank(cls, problem: Problem, seed: np.random.SeedSequence) -> State:
+        """Return what rows will share at the start, without rows and features."""
+        kinds, priors = list(problem.kinds.values()), problem.priors
+        return cls(
+            rng=stream(seed),
+            Z=np.zeros((0, 0), dtype=np.uint8),
+            width=0,
+            Y=np.zeros((0, problem.n_pseudo)),
+            B=np.zeros((0, problem.n_pseudo)),
+            variance=np.array([kind.noise_variance or 1.0 for kind in kinds]),
+            theta=[kind.initial_theta() for kind in kinds],
             step=[np.full(kind.n_steps, _START_STEP) for kind in kinds],
             alpha=priors.alpha if priors.alpha is not None else priors.alpha_prior[0] / priors.alpha_prior[1],
         )
-        state.Z[:, :bias] = 1
-        state.Z[:, bias:width] = features
-        return state
 
     def copy(self) -> State:
         """Return the same state in arrays of its own."""

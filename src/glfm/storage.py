@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,7 @@ from glfm.schema import Schema
 from glfm.state import State
 from glfm.table import Frame, encode
 
-__all__ = ["Fitted", "Stage", "read", "read_stage", "write"]
+__all__ = ["AbsentRows", "Fitted", "Stage", "read", "read_stage", "write"]
 
 _FORMAT, _VERSION = "glfm-model", 1
 _SMALLEST, _LARGEST = 1e-151, 1e151  # of the numbers of a fit: their squares are numbers too
@@ -79,28 +79,34 @@ class Fitted:
 class AbsentRows(Frame):
     """The table of a fit whose rows were left out of its file: whatever is asked of it is refused."""
 
+    absent: ClassVar[str] = NO_ROWS
+
     def __init__(self, names: Iterable[object], n_rows: int) -> None:
         super().__init__(names, n_rows)
         self.is_named = self.names != [f"x{i}" for i in range(len(self.names))]
 
     def column(self, name: str) -> Column:
-        raise DataError(NO_ROWS)
+        raise DataError(self.absent)
 
     def new(self, values: Mapping[str, NDArray[Any]]) -> Any:
-        raise DataError(NO_ROWS)
+        raise DataError(self.absent)
+
+    def impute(self, *arguments: Any) -> Any:
+        """Return the table with its holes filled; one that is in partitions can."""
+        raise DataError(self.absent)
 
     @property
     def labels(self) -> Any:
-        raise DataError(NO_ROWS)
+        raise DataError(self.absent)
 
     def _put(self, column: Column, values: NDArray[Any], rows: NDArray[np.intp]) -> Any:
-        raise DataError(NO_ROWS)
+        raise DataError(self.absent)
 
     def _natural(self, name: str, values: list[Any]) -> Any:
-        raise DataError(NO_ROWS)
+        raise DataError(self.absent)
 
     def _assemble(self, columns: Mapping[str, Any], names: list[str]) -> Any:
-        raise DataError(NO_ROWS)
+        raise DataError(self.absent)
 
 
 # ---- writing
@@ -108,8 +114,8 @@ class AbsentRows(Frame):
 
 def write(fit: Fitted, path: str | PathLike[str], data: bool = True) -> None:
     """Write a fitted model to one file, with or without its training rows."""
-    if data and isinstance(fit.problem, RowlessProblem):
-        raise DataError("The model itself was saved without its training rows: save it with data=False.")
+    if data and (isinstance(fit.problem, RowlessProblem) or isinstance(fit.frame, AbsentRows)):
+        raise DataError("The model has not got its training rows here: save it with data=False.")
     writer = Writer()
     given = fit.parameters["schema"]
     head: dict[str, Any] = {

@@ -36,7 +36,7 @@ from glfm.errors import DataError
 from glfm.kinds import Kind
 from glfm.times import within
 
-__all__ = ["Frame", "Table", "encode"]
+__all__ = ["Frame", "Table", "encode", "is_partitioned"]
 
 
 @dataclass(frozen=True)
@@ -435,6 +435,11 @@ class _NarwhalsFrame(Frame):
             field = frame.schema.field(name).with_type(array.type)
             frame = frame.set_column(names.index(name), field, array)
         return frame
+
+
+def is_partitioned(data: object) -> bool:
+    """Whether a table is a dask DataFrame, which comes in partitions."""
+    return type(data).__module__.split(".")[0] in ("dask", "dask_expr") and hasattr(data, "npartitions")
 
 
 def _guessable(values: NDArray[Any]) -> Any:

@@ -199,7 +199,7 @@ class Changes(ABC):
         check_budget(time_budget)
         check_workers(self.n_jobs)
         if not self._chains:
-            raise DataError(NO_ROWS)
+            raise DataError(getattr(self._frame, "absent", NO_ROWS))
         before = self._chains[0].schedule
         return Schedule(
             self.n_warmup // 4 if n_warmup is None else n_warmup,

@@ -28,14 +28,15 @@ def announce(model: GLFM, data: Any, say: Callable[[str], None]) -> None:
     while a chain warms up, so that the truth may be half or twice as much.
     """
     from glfm.chain import Chain
-    from glfm.engine import n_workers
+    from glfm.engine import LocalEngine
     from glfm.priors import Schedule
     from glfm.problem import Problem
     from glfm.schema import Schema
     from glfm.settings import seed_sequence
     from glfm.table import Frame, encode
 
-    priors, schedule = model._settings()
+    engine = LocalEngine()
+    priors, schedule = model._settings(engine)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the fit itself will say it
         frame = Frame.read(data)
@@ -49,7 +50,7 @@ def announce(model: GLFM, data: Any, say: Callable[[str], None]) -> None:
     problem = Problem(schema.kinds, np.asfortranarray(x[rows]), priors, None)
     chain = Chain(problem, Schedule(_SWEEPS, 1), seed_sequence(0))
     per_row = _seconds_per_sweep(chain) / rows.size
-    rounds = model.n_chains / n_workers(model.n_jobs, model.n_chains)
+    rounds = model.n_chains / engine.threads(model.n_jobs, model.n_chains)
     n_pseudo = sum(kind.n_pseudo for kind in schema.kinds.values())
     draw = chain.state.width * (frame.n_rows / 8 + 8 * n_pseudo)  # bits of features, and weights
     chains = model.n_chains * (_BYTES_PER_PSEUDO * n_pseudo * frame.n_rows + schedule.n_draws * draw)

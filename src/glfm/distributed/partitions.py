@@ -1,0 +1,224 @@
+"""What is done with one partition of a dask DataFrame, wherever it is."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from glfm.column import Column, FloatArray
+from glfm.draws import Draw
+from glfm.errors import DataError
+from glfm.kinds import Kind
+from glfm.kinds.levelled import LevelledKind
+from glfm.kinds.numeric import NumericKind
+from glfm.predictive import How, Predictive
+from glfm.priors import Priors
+from glfm.problem import Problem
+from glfm.rows import TrainingRows
+from glfm.table import Frame, encode
+
+__all__ = [
+    "Glance",
+    "check_alike",
+    "complete",
+    "encoded",
+    "fingerprint",
+    "glance",
+    "join",
+    "rows_at",
+    "tally",
+    "telling",
+]
+
+_MOST_LEVELS = 1000  # beyond, values are no levels
+
+
+@dataclass(frozen=True, eq=False)
+class Glance:
+    """What one look at a partition tells.
+
+    Attributes
+    ----------
+    types
+        Per column: its type, its declared levels, and whether it has an observed cell.
+    places, rows
+        Rows that tell most of the columns: extremes, zeros, fractions, one for each level.
+    """
+
+    names: list[str]
+    n_rows: int
+    types: Mapping[str, tuple[str, tuple[Hashable, ...] | None, bool]]
+    places: NDArray[np.intp]
+    rows: pd.DataFrame
+
+
+def glance(part: pd.DataFrame) -> Glance:
+    """Look at a partition."""
+    names = [str(name) for name in part.columns]
+    if not len(part):
+        return Glance(names, 0, {}, np.empty(0, np.intp), part)
+    frame = Frame.read(part)
+    types = {}
+    for name in frame.names:
+        column = frame.column(name)
+        types[name] = column.type, column.declared_levels, bool(column.observed.size)
+    places = telling(part)
+    return Glance(frame.names, len(part), types, places, part.iloc[places])
+
+
+def telling(part: pd.DataFrame) -> NDArray[np.intp]:
+    """Return where the rows stand without which a sample would not know what a column can hold."""
+    frame = Frame.read(part)
+    found: set[int] = set()
+    for name in frame.names:
+        column = frame.column(name)
+        found.update(_numbers(column.values) if column.is_number else _levels(column))
+    return np.array(sorted(found), dtype=np.intp)
+
+
+def _numbers(x: FloatArray) -> list[int]:
+    known = np.flatnonzero(~np.isnan(x))
+    if not known.size:
+        return []
+    v = x[known]
+    found = [int(known[v.argmin()]), int(known[v.argmax()])]
+    for some in (v > 0, v == 0, v != np.floor(v)):
+        at = np.flatnonzero(some)
+        if at.size:
+            found.append(int(known[at[v[at].argmin()]]))
+    return found
+
+
+def _levels(column: Column) -> list[int]:
+    if column.declared_levels is not None:
+        return []
+    first: dict[Any, int] = {}
+    try:
+        for place in np.flatnonzero(~column.missing):
+            first.setdefault(column.values[place], int(place))
+    except TypeError:  # what cannot be a level is refused elsewhere
+        return []
+    return list(first.values()) if len(first) <= _MOST_LEVELS else []
+
+
+def check_alike(found: Sequence[Glance], known: Collection[str] = ()) -> None:
+    """Refuse partitions whose columns or levels differ; `known` are columns whose levels a schema has."""
+    full = [(i, one) for i, one in enumerate(found) if one.n_rows]
+    if not full:
+        raise DataError("The table has no rows: give at least one.")
+    (at, first), *others = full
+    for i, one in others:
+        if one.names != first.names:
+            odd = [
+                name for name in (*one.names, *first.names) if (name in one.names) != (name in first.names)
+            ]
+            raise DataError(
+                f"Partition {i} {'has' if odd[0] in one.names else 'has not'} got a column {odd[0]!r}, "
+                f"unlike partition {at}: give all partitions the same columns."
+                if odd
+                else f"Partition {i} has its columns in another order than partition {at}: give all the same."
+            )
+        for name in first.names:
+            if name not in known:
+                _check_column(name, (at, *first.types[name]), (i, *one.types[name]))
+
+
+def _check_column(name: str, one: tuple[Any, ...], other: tuple[Any, ...]) -> None:
+    (i, kind, levels, seen), (j, its_kind, its_levels, its_seen) = one, other
+    numbers = ("bool", "integer", "float")
+    if kind != its_kind and not (kind in numbers and its_kind in numbers) and seen and its_seen:
+        raise DataError(
+            f"Column {name!r} is of type {kind} in partition {i} but {its_kind} in partition {j}: convert it."
+        )
+    if levels != its_levels and levels is not None and its_levels is not None:
+        raise DataError(
+            f"Column {name!r} has the levels {list(levels)[:8]} in partition {i} but {list(its_levels)[:8]} "
+            f"in partition {j}: let all have the same, or give the levels in the schema."
+        )
+
+
+def rows_at(part: pd.DataFrame, places: NDArray[np.intp]) -> pd.DataFrame:
+    """Return some rows of a partition."""
+    return part.iloc[places]
+
+
+def encoded(part: pd.DataFrame, kinds: Mapping[str, Kind], number: int) -> FloatArray:
+    """Return the encoded cells of a partition."""
+    if not len(part):
+        return np.empty((0, len(kinds)))
+    try:
+        return encode(Frame.read(part), kinds).x
+    except DataError as error:
+        raise DataError(f"Partition {number}: {str(error)[:1].lower()}{str(error)[1:]}") from None
+
+
+def join(
+    kinds: Mapping[str, Kind],
+    priors: Priors,
+    pieces: Sequence[FloatArray],
+    slices: Sequence[tuple[int, int]],
+) -> Problem:
+    """Return the problem of a shard whose rows come from some partitions."""
+    parts = [piece[start:stop] for piece, (start, stop) in zip(pieces, slices, strict=True)]
+    return Problem(kinds, np.asfortranarray(np.concatenate(parts)), priors)
+
+
+def tally(problem: Problem) -> list[Any]:
+    """Return per column what adds up over shards: counts of levels, or moments of a number."""
+    found: list[Any] = []
+    for d, kind in enumerate(problem.kinds.values()):
+        x = problem.x[~np.isnan(problem.x[:, d]), d]
+        if isinstance(kind, LevelledKind):
+            found.append(np.bincount(x.astype(np.intp), minlength=kind.n_levels).astype(np.int64))
+        elif isinstance(kind, NumericKind):
+            w = kind.pseudo(x)
+            found.append(np.array([w.size, w.sum(), np.square(w).sum()]))
+        else:
+            found.append(np.empty(0))
+    return found
+
+
+def fingerprint(problem: Problem) -> int:
+    """Return a number that tells the cells of a shard from others."""
+    return zlib.crc32(np.ascontiguousarray(problem.x).tobytes())
+
+
+class PartitionRows(TrainingRows):
+    """Rows of one partition of the fit, whose noise is their own."""
+
+    def __init__(self, problem: Problem, draws: Sequence[Draw], key: np.random.SeedSequence) -> None:
+        super().__init__(problem, draws)
+        self._key = key
+
+    def noise(self, rng: np.random.Generator, t: int, table: int) -> np.random.Generator:
+        key = self._key
+        return np.random.default_rng(
+            np.random.SeedSequence(key.entropy, spawn_key=(*key.spawn_key, t, table))
+        )
+
+
+def complete(
+    part: pd.DataFrame,
+    draws: Sequence[Draw],
+    number: int,
+    kinds: Mapping[str, Kind],
+    priors: Priors,
+    seed: np.random.SeedSequence,
+    how: How,
+    n: int,
+) -> list[pd.DataFrame]:
+    """Return a partition of the fit with its holes filled, `n` times; `draws` have its rows alone."""
+    if not len(part):
+        return [part] * n
+    frame = Frame.read(part)
+    problem = Problem(kinds, encode(frame, kinds).x, priors)
+    mine = [replace(draw, problem=problem) for draw in draws]
+    key = np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, number))
+    filled = Predictive(frame, problem, mine, PartitionRows(problem, mine, key), seed).impute(how, n)
+    return list(filled) if n > 1 else [filled]

@@ -1,0 +1,402 @@
+"""A real cluster of processes: the bits of a local fit, also when workers are killed and schedulers lost."""
+
+import copy
+import itertools
+import os
+import pickle
+import signal
+import sys
+import threading
+import types
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+
+import glfm
+from glfm import storage
+from glfm.errors import DataError, FileError, FitWarning, SamplerError, SchemaError
+
+WITHOUT = "dask and distributed are not installed: the extra [dask]"
+distributed = pytest.importorskip("distributed", reason=WITHOUT)
+dask = pytest.importorskip("dask", reason=WITHOUT)
+dd = pytest.importorskip("dask.dataframe", reason=WITHOUT)
+from glfm.distributed.engine import stragglers  # noqa: E402 - which needs them
+
+SETTINGS = {"n_chains": 2, "n_warmup": 5, "n_draws": 4, "thin": 2, "random_state": 3, "progress": False}
+QUIET = {"dashboard_address": ":0", "memory_limit": 0, "threads_per_worker": 1, "silence_logs": 50}
+
+
+def table(n_rows: int = 60) -> pd.DataFrame:
+    rng = np.random.default_rng(1)
+    on = rng.random(n_rows) < 0.5
+    frame = pd.DataFrame(
+        {
+            "change": rng.standard_normal(n_rows) + 2 * on,
+            "visits": rng.poisson(3 + 4 * on).astype(float),
+            "cost": np.where(rng.random(n_rows) < 0.2, 0.0, np.exp(rng.standard_normal(n_rows) + on)),
+            "ward": np.where(on, "north", rng.choice(["south", "east"], n_rows)),
+            "pain": pd.Categorical(
+                rng.choice(["none", "mild", "severe"], n_rows), ["none", "mild", "severe"], ordered=True
+            ),
+        }
+    )
+    for column in frame:
+        frame.loc[rng.random(n_rows) < 0.2, column] = None
+    return frame
+
+
+def bits(model: glfm.GLFM) -> list[tuple[object, ...]]:
+    """Return everything that is in the draws of a model."""
+    return [
+        (
+            d.chain,
+            d.index,
+            d.alpha,
+            *(part.tobytes() for part in (d.packed, d.weights, d.variances, *d.thetas)),
+        )
+        for d in model.draws_
+    ]
+
+
+def fit(frame, engine=None, settings=SETTINGS, **arguments) -> glfm.GLFM:
+    return glfm.GLFM(**settings, engine=engine).fit(frame, **arguments)
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[distributed.Client]:
+    with (
+        distributed.LocalCluster(n_workers=2, processes=True, **QUIET) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client
+
+
+@pytest.fixture(scope="module")
+def frame() -> pd.DataFrame:
+    return table()
+
+
+@pytest.fixture(scope="module")
+def local(frame) -> glfm.GLFM:
+    return fit(frame, glfm.LocalEngine(n_shards=3))
+
+
+def test_draws_are_those_of_a_local_fit(client, frame, local):
+    engine = glfm.DaskEngine(client, n_shards=3)
+    model = fit(frame, engine)
+    assert bits(model) == bits(local)
+    pd.testing.assert_frame_equal(model.impute(), local.impute())
+    for mine, theirs in zip(model._chains, local._chains, strict=True):
+        np.testing.assert_array_equal(mine.state.Y, theirs.state.Y)
+    assert engine.traffic_.meetings > 0
+
+
+@pytest.mark.parametrize("n_rows", [50, 500])
+def test_messages_do_not_grow_with_the_rows(client, n_rows):
+    """Sums and globals travel: how many numbers that are depends on features and columns alone."""
+    settings = {**SETTINGS, "n_chains": 1, "n_warmup": 4, "n_draws": 1, "thin": 1, "max_features": 2}
+    engine = glfm.DaskEngine(client, n_shards=2)
+    with pytest.warns(FitWarning, match="max_features = 2"):
+        model = fit(table(n_rows), engine, settings)
+    K, S = 3, model._problem.n_pseudo
+    per_shard_and_sweep = (engine.traffic_.sent + engine.traffic_.received) / (2 * 5)
+    assert per_shard_and_sweep < 3 * K * S + 3 * K * K + 5 * (K + S) + 60
+
+
+def test_fit_goes_on_like_a_local_one(client, frame, local, tmp_path):
+    """Continued, saved, loaded, cloned, interrupted by time: a chain is a chain wherever its rows were."""
+    engine = glfm.DaskEngine(client, n_shards=3)
+    short = fit(frame, engine, {**SETTINGS, "n_draws": 2})
+    loaded = glfm.load(short.save(tmp_path / "model.glfm"))
+    assert bits(short.continue_fit(2)) == bits(local)
+    assert loaded.engine is None
+    assert bits(loaded.continue_fit(2)) == bits(local)
+    assert clone(short).engine.client is client
+    assert copy.deepcopy(short).engine.client is client
+    assert pickle.loads(pickle.dumps(engine)).client is None
+
+
+def test_fit_that_is_out_of_time_is_resumed(client, frame, local, tmp_path, monkeypatch):
+    """A clock by which time is out after one sweep of each chain."""
+    path = tmp_path / "fit.glfm"
+    monkeypatch.setattr("glfm.engine.time", types.SimpleNamespace(monotonic=itertools.count().__next__))
+    with pytest.warns(FitWarning, match="time was out after 1, 1 of 13 sweeps"):
+        fit(frame, glfm.DaskEngine(client, n_shards=3), time_budget=0.1, checkpoint=path)
+    assert bits(fit(frame, glfm.DaskEngine(client, n_shards=3), resume=path)) == bits(local)
+
+
+def test_an_interrupted_fit_is_resumed(client, frame, local, tmp_path):
+    class Impatient(glfm.DaskEngine):
+        made = threading.Event()
+
+        def sweeps(self, chain, stop, pool):
+            for shared in super().sweeps(chain, stop, pool):
+                yield shared
+                if shared.sweep == 3:
+                    self.made.set()
+                    stop.wait()
+
+        def _watch(self, *arguments):
+            self.made.wait()
+            raise KeyboardInterrupt
+
+    path = tmp_path / "fit.glfm"
+    with pytest.warns(FitWarning, match="The fit was interrupted after"):
+        stopped = fit(frame, Impatient(client, n_shards=3), checkpoint=path)
+    assert 3 in [chain.state.sweep for chain in stopped._chains]
+    assert not stopped.impute().isna().any().any()
+    assert bits(fit(frame, glfm.DaskEngine(client, n_shards=3), resume=path)) == bits(local)
+
+
+class Deadly(glfm.DaskEngine):
+    """Kills a worker when the first chain has made some sweeps."""
+
+    killed = 0
+
+    def sweeps(self, chain, stop, pool):
+        for shared in super().sweeps(chain, stop, pool):
+            if chain.index == 0 and shared.sweep >= 6 and not self.killed:
+                self.killed = min(self.client.run(os.getpid).values())
+                os.kill(self.killed, signal.SIGKILL)
+            yield shared
+
+
+@pytest.mark.parametrize("save_every", [1e-6, 60.0])
+def test_a_killed_worker_changes_no_bit(client, frame, local, save_every):
+    """Its shards are rebuilt from rows that were brought home, or from the start."""
+    client.wait_for_workers(2, timeout=120)
+    engine = Deadly(client, n_shards=3, save_every=save_every)
+    with pytest.warns(FitWarning, match=r"Workers were lost on the way \(tcp://.* after .* sweeps of chain"):
+        model = fit(frame, engine)
+    assert engine.killed
+    assert bits(model) == bits(local)
+
+
+def test_a_lost_scheduler_leaves_a_checkpoint(frame, local, tmp_path):
+    path = tmp_path / "fit.glfm"
+    with distributed.LocalCluster(n_workers=1, processes=False, **QUIET) as cluster:
+        client = distributed.Client(cluster, set_as_default=False)
+
+        class Doomed(glfm.DaskEngine):
+            def sweeps(self, chain, stop, pool):
+                for shared in super().sweeps(chain, stop, pool):
+                    yield shared
+                    if chain.index == 1 and shared.sweep == 9:
+                        cluster.close()
+
+        engine = Doomed(client, n_shards=3, save_every=1e-6)
+        with pytest.raises(
+            SamplerError, match="scheduler or all workers are gone: go on from the checkpoint"
+        ):
+            fit(frame, engine, checkpoint=path, checkpoint_every=1e-3)
+        with pytest.raises(SamplerError, match="The dask client is clos"):
+            fit(frame, engine)
+    kept = storage.read(path, glfm.GLFM().get_params())
+    assert not kept.stage.finished
+    assert bits(fit(frame, glfm.LocalEngine(n_shards=3), resume=path)) == bits(local)
+
+
+def test_other_software_on_a_worker_is_refused(client, frame, monkeypatch):
+    monkeypatch.setattr(glfm, "__version__", "9.9")
+    with pytest.raises(SamplerError, match=r"The worker tcp.* has glfm .* but this process has 9.9"):
+        fit(frame, glfm.DaskEngine(client))
+    # A package that is here and not there.
+    monkeypatch.setattr("glfm.distributed.engine._VERSIONS", "{'glfm': __import__('glfm_of_here')}")
+    monkeypatch.setitem(sys.modules, "glfm_of_here", glfm)
+    with pytest.raises(SamplerError, match=r"has not got the package 'glfm_of_here': install pyglfm"):
+        fit(frame, glfm.DaskEngine(client))
+
+
+def test_a_straggler_is_one_for_whom_the_others_wait_long():
+    """For more than ten seconds, and for more than a quarter of the time."""
+    assert stragglers({"slow": 30.0, "quick": 2.0}, 100.0) == [("slow", 0.3)]
+    assert stragglers({"slow": 30.0}, 150.0) == []
+    assert stragglers({"slow": 9.0}, 10.0) == []
+
+
+def test_what_is_no_cluster_is_refused(client, frame):
+    with pytest.raises(SchemaError, match=r"takes a synchronous distributed\.Client, not a str"):
+        fit(frame, glfm.DaskEngine("tcp://127.0.0.1:8786"))
+    with pytest.raises(SchemaError, match='runs the parallel sampler: choose sampler="hybrid" or "auto"'):
+        fit(frame, glfm.DaskEngine(client), {**SETTINGS, "sampler": "collapsed"})
+    with pytest.raises(SchemaError, match="save_every is a positive number"):
+        fit(frame, glfm.DaskEngine(client, save_every=0))
+    collapsed = fit(frame, None)
+    collapsed.engine = glfm.DaskEngine(client)
+    with pytest.raises(SchemaError, match="those of the collapsed sampler"):
+        collapsed.continue_fit(1)
+
+
+# ---- dask DataFrames
+
+
+@pytest.fixture(scope="module")
+def odd() -> pd.DataFrame:
+    return table(61)
+
+
+@pytest.fixture(scope="module")
+def odd_local(odd) -> glfm.GLFM:
+    return fit(odd, glfm.LocalEngine(n_shards=4))
+
+
+@pytest.fixture(scope="module")
+def files(odd, tmp_path_factory) -> str:
+    """The table as Parquet, in partitions of unequal size, one of them empty."""
+    directory = tmp_path_factory.mktemp("table")
+    for i, (start, stop) in enumerate([(0, 30), (30, 30), (30, 35), (35, 61)]):
+        odd.iloc[start:stop].to_parquet(directory / f"part-{i}.parquet")
+    return str(directory)
+
+
+def read(files: str):
+    return dd.read_parquet(files)
+
+
+def check(model, local, frame, tmp_path):
+    """The draws, the imputed table and what was written of it are those of a fit in one place."""
+    assert bits(model) == bits(local)
+    assert model.schema_ == local.schema_
+    imputed = model.impute()
+    assert isinstance(imputed, dd.DataFrame)
+    imputed.to_parquet(tmp_path / "imputed")
+    written = pd.concat([pd.read_parquet(path) for path in sorted((tmp_path / "imputed").glob("*.parquet"))])
+    expected = local.impute()
+    for name in frame:
+        assert written[name].tolist() == expected[name].tolist()
+    assert written.index.tolist() == frame.index.tolist()
+    assert model.diagnostics().table.shape == local.diagnostics().table.shape
+    pd.testing.assert_frame_equal(model.features(), local.features())
+    several = model.impute(n=2)
+    assert not several[0].compute().isna().any().any()
+    assert not several[0].compute().equals(several[1].compute())
+
+
+@pytest.mark.filterwarnings("ignore:The inplace keyword")  # which dask uses
+def test_without_a_cluster(odd, odd_local, files, tmp_path, monkeypatch):
+    monkeypatch.setattr("glfm.distributed.frames._current", lambda: None)
+    with dask.config.set(scheduler="threads"):
+        model = fit(read(files))
+        check(model, odd_local, odd, tmp_path)
+    assert bits(model.continue_fit(1))[:4] == bits(odd_local)[:4]
+
+
+def test_on_a_cluster(client, odd, odd_local, files, tmp_path):
+    """The current client is found; its cells are where the shards are, and let go of afterwards."""
+    model = fit(read(files))
+    check(model, odd_local, odd, tmp_path)
+    scores = [draw.log_likelihood for draw in model.draws_]
+    np.testing.assert_allclose(scores, [draw.log_likelihood for draw in odd_local.draws_])
+    np.testing.assert_allclose(model._problem.spreads, odd_local._problem.spreads)
+    again = glfm.load(model.save(tmp_path / "model.glfm", data=False))
+    new = odd.iloc[:7].reset_index(drop=True)
+    expected = odd_local.impute(new)
+    pd.testing.assert_frame_equal(again.impute(new), expected)
+    far = again.impute(dd.from_pandas(new, npartitions=2)).compute()
+    assert far.astype(object).equals(expected.astype(object))
+
+
+def test_another_number_of_shards(client, odd, files):
+    engine = glfm.DaskEngine(client, n_shards=2)
+    assert bits(fit(read(files), engine)) == bits(fit(odd, glfm.LocalEngine(n_shards=2)))
+
+
+@pytest.mark.parametrize("checkpoint", [None, "folder"])
+def test_a_killed_worker_of_partitions_changes_no_bit(client, odd_local, files, checkpoint, tmp_path):
+    client.wait_for_workers(2, timeout=120)
+    kept = None if checkpoint is None else tmp_path / checkpoint
+    with pytest.warns(FitWarning, match="Workers were lost on the way"):
+        model = fit(read(files), Deadly(client), checkpoint=kept, checkpoint_every=1e-6)
+    assert bits(model) == bits(odd_local)
+
+
+def test_partitions_go_on_from_their_folder(client, odd_local, files, tmp_path, monkeypatch):
+    """Stopped after one sweep, the fit goes on to the same bits; another fit is refused."""
+    path = tmp_path / "folder"
+    with monkeypatch.context() as patch:
+        patch.setattr("glfm.engine.time", types.SimpleNamespace(monotonic=itertools.count().__next__))
+        with pytest.warns(FitWarning, match="time was out after 1, 1 of 13 sweeps"):
+            fit(read(files), time_budget=0.1, checkpoint=path)
+    with pytest.raises(FileError, match="checkpoint of a fit with another seed"):
+        fit(read(files), settings={**SETTINGS, "random_state": 4}, resume=path)
+    with pytest.raises(FileError, match="a new or empty folder"):
+        fit(read(files), checkpoint=path)
+    assert bits(fit(read(files), settings={**SETTINGS, "n_draws": 2}, resume=path)) != bits(odd_local)
+    assert bits(fit(read(files), resume=path)) == bits(odd_local)
+    (path / "chain-0" / "state.npz").write_bytes(b"nothing")
+    with pytest.raises(FileError, match="is damaged"):
+        fit(read(files), resume=path)
+
+
+def test_what_needs_all_rows_is_refused(files, tmp_path):
+    with dask.config.set(scheduler="threads"):
+        model = fit(read(files), glfm.LocalEngine(n_shards=2))
+    for question in (
+        model.predictive().mean,
+        model.transform,
+        lambda: model.append(table(3)),
+        lambda: model.report(tmp_path / "page.html"),
+    ):
+        with pytest.raises(DataError, match="rows stay where they are"):
+            question()
+    with pytest.raises(DataError, match="save it with data=False"):
+        model.save(tmp_path / "model.glfm")
+    with pytest.raises(SchemaError, match="Unknown how 'guess'"):
+        model.impute(how="guess")
+    with pytest.raises(DataError, match="knows no inactive=: leave it out, or fit a pandas frame"):
+        fit(read(files), inactive=[True])
+    with pytest.raises(DataError, match="with a checkpoint on a cluster only"):
+        fit(read(files), glfm.LocalEngine(), checkpoint=tmp_path / "fit.glfm")
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (
+            lambda part: part.drop(columns="cost"),
+            "Partition 1 has not got a column 'cost', unlike partition 0",
+        ),
+        (lambda part: part.assign(age=1.0), "Partition 1 has got a column 'age', unlike partition 0"),
+        (lambda part: part[part.columns[::-1]], "Partition 1 has its columns in another order"),
+        (lambda part: part.assign(visits="many"), "'visits' is of type float in partition 0 but string in"),
+        (
+            lambda part: part.assign(pain=part["pain"].cat.rename_categories({"mild": "some"})),
+            r"'pain' has the levels \['none', 'mild', .* in partition 0 but \['none', 'some', ",
+        ),
+    ],
+    ids=["column lost", "column more", "order", "type", "levels"],
+)
+def test_partitions_that_differ_are_refused(frame, change, sentence):
+    parts = [frame.iloc[:30], change(frame.iloc[30:].copy())]
+    far = dd.from_delayed([dask.delayed(part) for part in parts], meta=frame.iloc[:0], verify_meta=False)
+    with pytest.raises(DataError, match=sentence):
+        fit(far, glfm.LocalEngine())
+
+
+def test_a_cell_that_a_kind_refuses_names_its_partition(frame):
+    far = dd.from_pandas(frame, npartitions=2)
+    with pytest.raises(DataError, match=r"Partition \d: column 'change' is positive but holds -"):
+        fit(
+            far,
+            glfm.LocalEngine(),
+            {
+                **SETTINGS,
+                "schema": glfm.Schema(
+                    {**glfm.Schema.infer(frame), "change": glfm.Positive(shift=0.0, scale=1.0, unit=1.0)}
+                ),
+            },
+        )
+
+
+def test_a_sample_knows_what_columns_can_hold(monkeypatch):
+    """Extremes, zeros and rare levels are in it, wherever they are."""
+    monkeypatch.setattr("glfm.distributed.frames._MOST_ROWS", 10)
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"x": rng.standard_normal(500), "c": np.arange(500.0) % 7 + 1, "l": ["a"] * 500})
+    frame.loc[123, "x"], frame.loc[77, "c"], frame.loc[333, "l"] = -99.0, 0.0, "rare"
+    model = fit(dd.from_pandas(frame, npartitions=3), glfm.LocalEngine(2), {**SETTINGS, "n_draws": 1})
+    assert model.schema_["l"].levels == ("a", "rare")
+    assert model.schema_["c"].name == "count"
