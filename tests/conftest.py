@@ -1,26 +1,13 @@
-"""What all tests share: the data sets, and an example column for every registered kind."""
+"""What all tests share: the data sets, and every registered kind with an example."""
 
 import os
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from glfm.column import Column
 from glfm.kinds import KINDS, Kind
-
-_LEVELS = ("low", "middle", "high", "top")
-
-# A new kind gets a line here and is then tested like the others.
-EXAMPLES = {
-    "real": Column("real", np.array([-1.5, 0.0, np.nan, 2.25, 7.0, -3.0]), "float"),
-    "positive": Column("positive", np.array([0.0, 0.5, np.nan, 2.25, 7.0, 0.25]), "float"),
-    "count": Column("count", np.array([0.0, 3.0, np.nan, 1.0, 12.0, 4.0]), "integer"),
-    "categorical": Column("categorical", np.array(["b", "a", None, "c", "a", "b"], dtype=object), "string"),
-    "ordinal": Column(
-        "ordinal", np.array(["low", "high", None, "top", "middle", "low"], dtype=object), "ordered", _LEVELS
-    ),
-}
+from kind_examples import example_of
 
 
 @pytest.fixture(scope="session")
@@ -38,13 +25,6 @@ def data_dir() -> Path:
 def kind_name(request: pytest.FixtureRequest) -> str:
     """The name of every registered kind, one after the other."""
     return str(request.param)
-
-
-def example_of(name: str) -> Column:
-    """Return a small column, with a hole, that suits a kind."""
-    if name not in EXAMPLES:
-        pytest.fail(f"Kind {name!r} is not tested: add an example column to tests/conftest.py")
-    return EXAMPLES[name]
 
 
 @pytest.fixture(scope="session")

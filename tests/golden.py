@@ -17,9 +17,9 @@ import llvmlite.binding
 import numpy as np
 import pandas as pd
 
-from conftest import example_of
 from glfm import GLFM
 from glfm.kinds import KINDS
+from kind_examples import example_of
 
 FILE = Path(__file__).parent / "data" / "golden.json"
 CHANGELOG = Path(__file__).parents[1] / "CHANGELOG.md"

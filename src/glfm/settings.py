@@ -50,7 +50,8 @@ def check_table(estimator: Any, X: Any, reset: bool = False) -> Any:
         if not reset:
             validate_data(estimator, X, reset=False, skip_check_array=True)
     except ValueError as error:
-        raise DataError(str(error)) from error
+        sentence = " ".join(str(error).split()).rstrip(".")
+        raise DataError(f"The table is not one that can be read: {sentence}.") from error
     return X
 
 

@@ -30,6 +30,7 @@ _PATIENCE = 300  # seconds after which one input counts as a hang, and the proce
 _OF_TABLES = (
     "The table has no columns",
     "The table has no rows",
+    "The table is not one that can be read",
     "Two columns have the name",
     "The columns ",
     "An array must have two dimensions",

@@ -6,12 +6,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from conftest import EXAMPLES, example_of
 from glfm.dependence import Dependence
 from glfm.draws import Draw
 from glfm.kinds import KINDS
 from glfm.priors import Priors
 from glfm.problem import Problem
+from kind_examples import EXAMPLES, example_of
 
 from .checks import check
 

@@ -1,5 +1,7 @@
 """Missing cells must not hold the features of their row in place."""
 
+from threading import Event
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -28,10 +30,10 @@ class StaleSampler(CollapsedSampler):
     The chain has the right posterior but crawls: a y that was drawn from the present z argues for it.
     """
 
-    def draw_features(self, state: State) -> None:
+    def draw_features(self, state: State, stop: Event | None = None) -> None:
         problem = self.problem
         self.problem = Problem(problem.kinds, np.zeros_like(problem.x), problem.priors, problem.pinned)
-        super().draw_features(state)
+        super().draw_features(state, stop)
         self.problem = problem
 
 

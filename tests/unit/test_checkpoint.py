@@ -390,7 +390,7 @@ class TestTrouble:
         model = glfm.GLFM(**ENDLESS)
         with pytest.raises(SamplerError):  # and the other chain does not go on forever
             model.fit(frame, checkpoint=tmp_path / "run.ckpt", checkpoint_every=1e-3)
-        assert len(model.draws_) >= 2
+        assert not hasattr(model, "draws_"), "a fit with a fault in it is none"
         assert storage.read_stage(tmp_path / "run.ckpt") == storage.Stage()
 
 

@@ -8,7 +8,6 @@ import pytest
 from scipy.special import xlogy
 
 import glfm
-from conftest import EXAMPLES, example_of
 from glfm.column import Column
 from glfm.dependence import MATTERS, Dependence
 from glfm.draws import Draw
@@ -17,6 +16,7 @@ from glfm.information import _Numbers, mutual_information, outcomes_of
 from glfm.kinds import KINDS, Kind
 from glfm.priors import Priors
 from glfm.problem import Problem
+from kind_examples import EXAMPLES, example_of
 
 PATTERNS = np.array([[0, 0], [1, 0], [0, 1], [1, 1]], dtype=bool)
 

@@ -11,6 +11,7 @@ from glfm.kernels.collapsed import draw_own_features
 from glfm.kernels.gaussian import fill_truncated, truncated_normal
 from glfm.kernels.random import stream
 from glfm.sampler import CollapsedSampler
+from glfm.state import State
 
 SETTINGS = {"n_chains": 3, "n_warmup": 10, "n_draws": 5, "random_state": 0, "progress": False}
 
@@ -58,21 +59,21 @@ FAULTS = {
 
 def plant(monkeypatch, step, spoil, sweep=7, chain=1):
     """Spoil the state of one chain after a step of one sweep."""
-    right, run = getattr(CollapsedSampler, step), Chain.__iter__
+    right, run = getattr(CollapsedSampler, step), Chain.sweeps
     doomed = []
 
     def wrong(self, state, *more):
         right(self, state, *more)
-        if state.sweep == sweep - 1 and any(one is state for one in doomed):
+        if state.sweep == sweep - 1 and any(one is self for one in doomed):
             spoil(state)
 
-    def watched(self):
+    def watched(self, *more):
         if self.index == chain:
-            doomed.append(self.state)
-        return run(self)
+            doomed.append(self.sampler)
+        return run(self, *more)
 
     monkeypatch.setattr(CollapsedSampler, step, wrong)
-    monkeypatch.setattr(Chain, "__iter__", watched)
+    monkeypatch.setattr(Chain, "sweeps", watched)
 
 
 @pytest.mark.parametrize("name", FAULTS)
@@ -90,7 +91,7 @@ def test_a_fault_stops_the_fit_and_says_where(name, frame, monkeypatch):
 
 def test_without_the_check_garbage_would_come_back(frame, monkeypatch):
     plant(monkeypatch, "draw_cells", spoil_alpha, sweep=20)  # the last one
-    monkeypatch.setattr(CollapsedSampler, "check", lambda self, state: None)
+    monkeypatch.setattr(State, "check", lambda self, problem: None)
     model = glfm.GLFM(**SETTINGS).fit(frame)
     assert np.isnan([draw.alpha for draw in model.draws_]).any()
 
@@ -155,14 +156,14 @@ def test_a_fault_while_going_on_leaves_the_draws_before_it(frame, monkeypatch):
 def test_the_other_chains_stop(n_jobs, frame, monkeypatch):
     plant(monkeypatch, "draw_cells", spoil_cells, sweep=3, chain=0)
     sweeps = []
-    run = Chain.__iter__
+    run = Chain.sweeps
 
-    def counted(self):
-        for state in run(self):
+    def counted(self, *more):
+        for state in run(self, *more):
             sweeps.append(self.index)
             yield state
 
-    monkeypatch.setattr(Chain, "__iter__", counted)
+    monkeypatch.setattr(Chain, "sweeps", counted)
     with pytest.raises(SamplerError, match="Chain 0"):
         glfm.GLFM(**(SETTINGS | {"n_warmup": 100_000, "n_jobs": n_jobs})).fit(frame)
     assert len(sweeps) < 100_000
