@@ -46,10 +46,11 @@ def check_table(estimator: Any, X: Any, reset: bool = False) -> Any:
         return X
     try:
         if is_array:
-            X = check_array(X, dtype=None, ensure_all_finite=False, estimator=estimator, input_name="X")
+            checked = check_array(X, dtype=None, ensure_all_finite=False, estimator=estimator, input_name="X")
+            X = X if isinstance(X, np.ndarray) else checked  # the mask of an array would be lost
         if not reset:
             validate_data(estimator, X, reset=False, skip_check_array=True)
-    except ValueError as error:
+    except (TypeError, ValueError) as error:
         sentence = " ".join(str(error).split()).rstrip(".")
         raise DataError(f"The table is not one that can be read: {sentence}.") from error
     return X
