@@ -18,7 +18,8 @@ from tempfile import mkdtemp
 import numpy as np
 import pandas as pd
 import pytest
-from hostile import NASTY, TEXT, sizes, tried
+from hostile import sizes, tried
+from hostile_tables import NASTY, TEXT
 from hypothesis import strategies as st
 
 import glfm
@@ -141,7 +142,7 @@ def model_files(draw, members):
         elif name in parts:
             action = draw(st.sampled_from(["damage", "numbers", "drop", "double"]))
             if action == "numbers":  # a sound array of other numbers
-                array = np.load(io.BytesIO(parts[name])).copy()
+                array = np.load(io.BytesIO(chosen[name])).copy()
                 flat = array.reshape(-1).view(np.uint8)
                 for _ in range(draw(st.integers(1, 4)) if flat.size else 0):
                     flat[draw(st.integers(0, flat.size - 1))] = draw(st.integers(0, 255))

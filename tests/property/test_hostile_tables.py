@@ -7,7 +7,8 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from hostile import arrays, arrow_tables, fit_impute_report, pandas_frames, polars_frames, sizes, tried
+from hostile import fit_impute_report, sizes, tried
+from hostile_tables import arrays, arrow_tables, pandas_frames, polars_frames
 
 
 def is_hole(value):
