@@ -17,7 +17,7 @@ from glfm.shard import Stopped
 __all__ = ["ClusterCrew", "Lost", "Traffic"]
 
 _LOOK = 0.25  # seconds between two looks at whether workers are there and work is wanted
-_PLACING = 30.0  # seconds until a worker that does not take a post counts as lost
+_PLACING = 600.0  # seconds until a worker that is there, but does not take a post, counts as lost
 
 
 class Lost(Exception):  # noqa: N818 - no error of the user
