@@ -63,7 +63,7 @@ class Ends:
             ends = kind.interval(self.x[:, d], kind.initial_theta())
             if ends is None:
                 form[d] = LARGEST
-                low[:, d] = high[:, d] = self.x[:, d]
+                low[:, d] = high[:, d] = kind.largest(self.x[:, d])
             else:
                 low[:, d], high[:, d], aux[d] = ends
         return low, high, form, aux

@@ -57,6 +57,7 @@ X = [[1.5, -1.0], [1.2, -0.8], [-0.3, 0.9]]
 REAL_FIXED = Real(**PLAIN, aux_variance=0.05, noise_variance=0.5)
 REAL, POSITIVE, COUNT = Real(**PLAIN), Positive(**PLAIN), Count(**PLAIN)
 TWO_LEVELS, THREE_LEVELS = Categorical(levels=("a", "b")), Categorical(levels=("a", "b", "c"))
+POOLED = Categorical(levels=("a", "b", "c", "d"), shares=(0.0, 0.3, 0.0, 0.7))
 ORDINAL = Ordinal(levels=THREE)
 MIXED = [REAL, Positive(**PLAIN, smallest=0.5), Count(**PLAIN, noise_variance=0.8), TWO_LEVELS, ORDINAL]
 
@@ -95,6 +96,9 @@ TABLES: dict[str, Problem] = {
     "categorical, two levels": problem([TWO_LEVELS] * 2, [[0, 1], [0, 1], [1, 1]]),
     "categorical, three levels": problem([THREE_LEVELS], [[0], [2], [0]], max_features=3),
     "categorical, holes": problem([THREE_LEVELS] * 2, [[0, HOLE], [0, 2], [HOLE, 1]], bias=True),
+    "categorical, rare levels": problem(
+        [POOLED, REAL_FIXED], [[1, 0.5], [3, 1.2], [0, -0.8]], max_features=3
+    ),
     "ordinal": problem([ORDINAL] * 2, [[0, 2], [0, 2], [1, 1]]),
     "ordinal, bias, a pinned row, a hole": problem(
         [ORDINAL] * 2, [[0, 2], [0, HOLE], [2, 1]], pinned=[False, False, True], bias=True

@@ -202,6 +202,10 @@ class Kind(ABC):
         largest, those with weights first.
         """
 
+    def largest(self, x: FloatArray) -> FloatArray:
+        """Return which of a cell's pseudo-observations is the largest, where `interval` is None."""
+        return x
+
     # ---- distribution of a cell given one draw; location is rows x n_free
 
     @abstractmethod

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from glfm.column import Column, FloatArray
+from glfm.errors import SchemaError
 from glfm.kernels.gaussian import cdf, fill_truncated, log_cdf, quick_cdf, quick_pair
 from glfm.kernels.jit import Codes, kernel
 from glfm.kernels.metropolis import LARGE, SMALL, TRUSTED, adapt_step
@@ -25,15 +28,64 @@ class Categorical(LevelledKind):
 
     The last level's weights are zero, so R - 1 pseudo-columns are free.
 
+    Parameters
+    ----------
+    pool
+        Levels observed less often than this stand together as one, whose probability they divide among them
+        by `shares`; None: every level has weights of its own. A level seen once or twice says little of its
+        weights, and hundreds of them make a fit slow.
+    shares
+        Per level its share of the pool, 0 for a level that stands alone; learnt where not given, from how
+        often the pooled levels are observed, each counted half a time more.
+
     Domain
         The levels.
     Density
-        p(r) = E[prod over j != r of Phi(v + (m_r - m_j) / s)], v standard normal.
+        p(r) = E[prod over j != r of Phi(v + (m_r - m_j) / s)], v standard normal; that of the pool times the
+        share of the level for a pooled one.
     """
 
     name: ClassVar[str] = "categorical"
     letter: ClassVar[str] = "c"
     priority: ClassVar[int] = 20
+
+    pool: int | None = None
+    shares: tuple[float, ...] | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._check_numbers("pool", above=0.0)
+        if self.shares is None:
+            return
+        shares = np.asarray(self.shares, dtype=np.float64)
+        object.__setattr__(self, "shares", tuple(shares.tolist()))
+        n_levels = -1 if self.levels is None else len(self.levels)
+        if shares.shape != (n_levels,) or not (shares >= 0).all() or not math.isclose(shares.sum(), 1.0):
+            raise SchemaError("shares are one number per level, none negative, that add up to 1.")
+
+    def learn(self, column: Column) -> Self:
+        kind = super().learn(column)
+        if self.pool is None or self.shares is not None:
+            return kind
+        x = kind.encode(column)
+        counts = np.bincount(x[~np.isnan(x)].astype(np.intp), minlength=kind.n_levels)
+        rare = counts < self.pool
+        if rare.sum() < 2:  # one alone would gain nothing
+            return kind
+        shares = np.where(rare, counts + 0.5, 0.0)
+        return replace(kind, shares=tuple((shares / shares.sum()).tolist()))
+
+    @cached_property
+    def _group(self) -> NDArray[np.intp]:
+        """Which pseudo-observation speaks for each level: those that stand alone in order, last the pool."""
+        if self.shares is None:
+            return np.arange(self.n_levels)
+        alone = np.asarray(self.shares) == 0.0
+        return np.where(alone, np.cumsum(alone) - 1, alone.sum())
+
+    @property
+    def _n_groups(self) -> int:
+        return int(self._group.max()) + 1
 
     @classmethod
     def claim(cls, column: Column) -> str | None:
@@ -49,15 +101,23 @@ class Categorical(LevelledKind):
 
     @property
     def n_free(self) -> int:
-        return self.n_levels - 1
+        return self._n_groups - 1
 
     @property
     def n_pseudo(self) -> int:
-        return self.n_levels
+        return self._n_groups
 
     @property
     def n_steps(self) -> int:
-        return 1 if self.n_levels == 2 else 0
+        return 1 if self._n_groups == 2 else 0
+
+    def evidence(self, x: FloatArray) -> Evidence:
+        return (np.where(np.isnan(x), -1.0, self.largest(x)).astype(np.int32),)
+
+    def largest(self, x: FloatArray) -> FloatArray:
+        if self.shares is None:
+            return x
+        return np.where(np.isnan(x), np.nan, self._group[np.where(np.isnan(x), 0.0, x).astype(np.intp)])
 
     def draw_theta(
         self,
@@ -90,32 +150,51 @@ class Categorical(LevelledKind):
         theta: FloatArray,
         y: FloatArray,
     ) -> None:
-        if self.n_levels == 2:
+        if self._n_groups == 2:
             _draw_two(rng, evidence[0], mean[:, 0], math.sqrt(variance), y[:, 0])
-        elif self.n_levels > 2:
+        elif self._n_groups > 2:
             _draw_largest(rng, evidence[0], mean, math.sqrt(variance), y)
 
     def interval(self, x: FloatArray, theta: FloatArray) -> None:
         return None
 
     def probabilities(self, location: FloatArray, variance: float, theta: FloatArray) -> FloatArray:
-        if self.n_levels == 1:
-            return np.ones((location.shape[0], 1))
-        return np.asarray(_level_probabilities(location / math.sqrt(variance)))
+        if self._n_groups == 1:
+            p = np.ones((location.shape[0], 1))
+        else:
+            p = np.asarray(_level_probabilities(location / math.sqrt(variance)))
+        return p if self.shares is None else p[:, self._group] * self._weight
 
     def log_density(
         self, x: FloatArray, location: FloatArray, variance: float, theta: FloatArray
     ) -> FloatArray:
         score = np.where(np.isnan(x), np.nan, 0.0)
-        if self.n_levels > 1:
-            rows = np.flatnonzero(~np.isnan(x))
-            score[rows] = _log_probability_of(x[rows].astype(np.int32), location[rows] / math.sqrt(variance))
+        rows = np.flatnonzero(~np.isnan(x))
+        if self._n_groups > 1:
+            codes = self.largest(x[rows]).astype(np.int32)
+            score[rows] = _log_probability_of(codes, location[rows] / math.sqrt(variance))
+        if self.shares is not None:
+            score[rows] += np.log(self._weight[x[rows].astype(np.intp)])
         return score
 
     def sample(self, rng: Noise, location: FloatArray, variance: float, theta: FloatArray) -> FloatArray:
-        y = math.sqrt(variance) * rng.standard_normal((location.shape[0], self.n_levels))
+        y = math.sqrt(variance) * rng.standard_normal((location.shape[0], self._n_groups))
         y[:, :-1] += location
-        return np.asarray(y.argmax(axis=1), dtype=np.float64)
+        return self.levels_of(rng, np.asarray(y.argmax(axis=1)))
+
+    def levels_of(self, rng: Noise, largest: NDArray[np.intp]) -> FloatArray:
+        """Return encoded values, given which pseudo-observations are the largest: the pool's at random."""
+        if self.shares is None:
+            return largest.astype(np.float64)
+        alone = np.flatnonzero(np.asarray(self.shares) == 0.0)
+        steps = np.cumsum(self.shares)
+        chosen = np.searchsorted(steps / steps[-1], rng.random((largest.size, 1))[:, 0], side="right")
+        return np.where(largest == alone.size, chosen, np.append(alone, 0)[largest]).astype(np.float64)
+
+    @property
+    def _weight(self) -> FloatArray:
+        """The probability of each level given the pseudo-observation that speaks for it."""
+        return np.where(np.asarray(self.shares) == 0.0, 1.0, self.shares or 0.0)
 
 
 @kernel

@@ -81,11 +81,11 @@ def _(kind: Ordinal, x: FloatArray, C: FloatArray, accuracy: float = 1e-5) -> fl
 
 @column_log_likelihood.register
 def _(kind: Categorical, x: FloatArray, C: FloatArray, accuracy: float = 1e-5) -> float:
-    n_rows, n_levels = x.size, kind.n_levels
+    n_rows, n_levels = x.size, kind.n_pseudo
     # All pseudo-observations level after level; the last level has no weights. The noise variance cancels.
     level_cov = [np.eye(n_rows) + (C if r < kind.n_free else 0.0) for r in range(n_levels)]
     differences = []
-    for n, winner in enumerate(x.astype(np.intp)):
+    for n, winner in enumerate(kind.largest(x).astype(np.intp)):
         for r in range(n_levels):
             if r != winner:
                 contrast = np.zeros((n_levels, n_rows))
@@ -94,7 +94,8 @@ def _(kind: Categorical, x: FloatArray, C: FloatArray, accuracy: float = 1e-5) -
     D = np.array(differences).reshape(len(differences), n_levels, n_rows)
     cov = np.einsum("irn,rnm,jrm->ij", D, np.array(level_cov), D)
     lower, upper = np.zeros(len(D)), np.full(len(D), np.inf)
-    return rectangle_log_probability(lower, upper, np.zeros(len(D)), cov, accuracy)
+    pooled = 0.0 if kind.shares is None else np.log([kind.shares[i] or 1.0 for i in x.astype(np.intp)]).sum()
+    return rectangle_log_probability(lower, upper, np.zeros(len(D)), cov, accuracy) + float(pooled)
 
 
 def _log_mixed(

@@ -100,7 +100,7 @@ def simulate_cells(
         start += kind.n_free
         if isinstance(kind, Categorical):
             last = math.sqrt(variance[d]) * rng.standard_normal(y.shape[0])
-            x[:, d] = np.column_stack([y, last]).argmax(axis=1)
+            x[:, d] = kind.levels_of(rng, np.column_stack([y, last]).argmax(axis=1))
         else:
             _check_support(kind)
             # Without noise a cell is a function of its pseudo-observation (and of u).
