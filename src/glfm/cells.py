@@ -178,13 +178,15 @@ class NumberCells(Cells[NumericKind]):
         """Return the standard deviation."""
         link = self.kind.link
         # A difference of squares would lose the digits of values far from zero.
-        if np.isinf(self.kind.lowest) and link.mapping.name == "affine" and link.transform is None:
+        is_line = link.mapping.name == "affine" and link.transform is None and link.curve is None
+        if np.isinf(self.kind.lowest) and is_line:
             return np.asarray(link.unit * link.scale * np.sqrt(np.add(*self.split())))
         parts = zip(self.locations, self.variances, self.thetas, strict=True)
         with np.errstate(over="ignore", invalid="ignore"):
             squares = [self.kind.mean_square(at, float(s2), theta) for at, s2, theta in parts]
             size = self.kind.size
-            spread = size * np.sqrt(np.maximum(np.mean(squares, axis=0) - (self.mean() / size) ** 2, 0.0))
+            off = (self.mean() - self.kind.origin) / size
+            spread = size * np.sqrt(np.maximum(np.mean(squares, axis=0) - off**2, 0.0))
         return np.where(spread < LARGEST, spread, LARGEST)
 
     def split(self) -> tuple[FloatArray, FloatArray]:
@@ -210,7 +212,7 @@ class NumberCells(Cells[NumericKind]):
         return (left, right) if self.kind.link.increasing else (right, left)
 
     def mode(self) -> FloatArray:
-        """Return the value of highest density; zero where zeros are more probable than all other values."""
+        """Return the value of highest density, or the most probable point where points hold half the mass."""
         means, sds = self._mixture
         low, high = self.kind.support
         if self.kind.atom is not None:
@@ -223,14 +225,17 @@ class NumberCells(Cells[NumericKind]):
         scores = np.stack([self._score(w) for w in grid])
         best = grid[scores.argmax(axis=0), np.arange(self.n_rows)]
         value = self._climb(best, (b - a) / (_GRID - 1), low, high)
-        if self.kind.atom is not None:
-            value = np.where(np.exp(self.log_density(np.zeros(self.n_rows))) >= 0.5, 0.0, value)
+        points = self.kind.points
+        if points.size:
+            mass = np.exp([self.log_density(np.full(self.n_rows, point)) for point in points])
+            value = np.where(mass.sum(axis=0) >= 0.5, points[mass.argmax(axis=0)], value)
         return value
 
     def _score(self, w: FloatArray) -> FloatArray:
         """Log density, or log probability of a count, of the value at `w`, in the space of values."""
-        score = self.log_density(self.kind.to_value(w))
-        return np.where(np.isnan(score), -np.inf, score)
+        x = self.kind.to_value(w)
+        score = self.log_density(x)
+        return np.where(np.isnan(score) | np.isin(x, self.kind.spikes[:, 0]), -np.inf, score)
 
     def _climb(self, w: FloatArray, step: FloatArray, low: float, high: float) -> FloatArray:
         """Halve the step until the top is found."""

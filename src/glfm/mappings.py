@@ -1,7 +1,8 @@
 """Monotone maps between pseudo-observations and values.
 
 A value is ``x = t^-1(unit * m(shift + scale * w))``: ``m`` is a mapping (affine, softplus, square or exp),
-``t`` an optional external transform. `Link` composes them and is all that the kinds see.
+``t`` an optional external transform. In place of ``shift + scale * w`` may stand a curve through the column's
+quantiles. `Link` composes them and is all that the kinds see.
 """
 
 from collections.abc import Callable
@@ -13,10 +14,12 @@ from numpy.typing import ArrayLike
 
 from glfm.column import FloatArray
 from glfm.errors import SchemaError
+from glfm.quantiles import Curve
 
 __all__ = [
     "LARGEST",
     "MAPPINGS",
+    "QUANTILE",
     "TRANSFORMS",
     "Link",
     "Mapping",
@@ -25,6 +28,7 @@ __all__ = [
     "find_transform",
 ]
 
+QUANTILE = "quantile"  # the name of a mapping that is a curve through a column's own quantiles
 LARGEST = 1e305  # no value of a mapping lies beyond it, so that sums of values are finite
 
 
@@ -156,7 +160,7 @@ def find_mapping(mapping: object) -> Mapping:
     if isinstance(mapping, str):
         if mapping in MAPPINGS:
             return MAPPINGS[mapping]
-        raise SchemaError(f"Unknown mapping {mapping!r}: use one of {', '.join(MAPPINGS)}.")
+        raise SchemaError(f"Unknown mapping {mapping!r}: use one of {', '.join(MAPPINGS)} or {QUANTILE}.")
     if isinstance(mapping, Mapping):
         return mapping
     raise SchemaError(
@@ -187,18 +191,24 @@ class Link:
     scale: float
     unit: float
     increasing: bool = True
+    curve: Curve | None = None
 
     def forward(self, w: ArrayLike) -> FloatArray:
         """Value at the pseudo-observation `w`."""
+        w = np.asarray(w, dtype=np.float64)
         with np.errstate(all="ignore"):
-            x = self.unit * self.mapping.forward(self.shift + self.scale * np.asarray(w, dtype=np.float64))
+            v = self.shift + self.scale * w if self.curve is None else self.curve.forward(w)
+            x = self.unit * self.mapping.forward(v)
             x = x if self.transform is None else np.asarray(self.transform.inverse(x), dtype=np.float64)
             return np.asarray(np.clip(x, -LARGEST, LARGEST))
 
     def inverse(self, x: ArrayLike) -> FloatArray:
         """Return the pseudo-observation whose value is `x`; NaN where no transform of `x` exists."""
+        return self._place(standard_inverse(self.mapping, self.transform, self.unit, x))
+
+    def _place(self, v: FloatArray) -> FloatArray:
         with np.errstate(over="ignore"):
-            return (standard_inverse(self.mapping, self.transform, self.unit, x) - self.shift) / self.scale
+            return (v - self.shift) / self.scale if self.curve is None else self.curve.inverse(v)
 
     @property
     def range(self) -> tuple[float, float]:
@@ -207,7 +217,7 @@ class Link:
             return -np.inf, np.inf
         with np.errstate(all="ignore"):
             ends = self.mapping.inverse(np.array(self.transform.range) / self.unit)
-        low, high = ((ends - self.shift) / self.scale).tolist()
+        low, high = self._place(ends).tolist()
         return (low if low > -np.inf else -np.inf), (high if high < np.inf else np.inf)
 
     def log_slope(self, x: ArrayLike) -> FloatArray:
@@ -215,7 +225,11 @@ class Link:
         x = np.asarray(x, dtype=np.float64)
         with np.errstate(all="ignore"):
             t = x if self.transform is None else self.transform.forward(x)
-            slope = self.mapping.log_slope(t / self.unit) - np.log(self.unit) - np.log(self.scale)
+            slope = self.mapping.log_slope(t / self.unit) - np.log(self.unit)
+            if self.curve is None:
+                slope = slope - np.log(self.scale)
+            else:
+                slope = slope + self.curve.log_slope(self.mapping.inverse(t / self.unit))
             if self.transform is not None:
                 slope = slope + np.log(np.abs(self.transform.derivative(x)))
         return cast(FloatArray, slope)

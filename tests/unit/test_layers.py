@@ -11,6 +11,7 @@ SOURCE = Path(glfm.__file__).parent
 LAYERS = [
     ["errors", "column"],
     ["archive", "kernels", "times"],
+    ["quantiles"],
     ["mappings"],
     ["kinds"],
     ["dtypes"],

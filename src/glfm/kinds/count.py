@@ -37,6 +37,7 @@ class Count(NumericKind):
     priority: ClassVar[int] = 30
     lowest: ClassVar[float] = 0.0
     default_mapping: ClassVar[str] = "softplus"
+    cell_width: ClassVar[float] = 1.0
 
     aux_variance: float = 0.0
 

@@ -11,6 +11,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -24,6 +25,7 @@ from glfm.kernels.random import fill_normals
 from glfm.kinds.base import Evidence, Kind, Noise, Rng
 from glfm.mappings import (
     MAPPINGS,
+    QUANTILE,
     TRANSFORMS,
     Link,
     Mapping,
@@ -32,6 +34,7 @@ from glfm.mappings import (
     find_transform,
     standard_inverse,
 )
+from glfm.quantiles import Curve, Knots, find_points, middle, read_knots, score, thin
 from glfm.times import from_days, read_days, time_of
 
 __all__ = ["NumericKind"]
@@ -40,6 +43,7 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(40)
 _REACH = 9.0  # standard deviations beyond which a normal density is nothing
 _LARGEST = 1e302  # number of a column: a thousand times it is a float too
 _FARTHEST = 1e150  # from zero on the pseudo-scale: sums of squares are finite
+_PANELS = 9  # between which the integral of a curve is taken
 _UNITS = 2.0 ** np.arange(-3, 4)  # in standard deviations: from nearly linear to nearly logarithmic
 
 
@@ -50,12 +54,17 @@ class NumericKind(Kind):
     Parameters
     ----------
     mapping
-        "affine", "softplus", "square", "exp" or an object with forward, inverse and log_slope.
+        "affine", "softplus", "square", "exp" or an object with forward, inverse and log_slope; or "quantile":
+        the kind's own mapping after a curve from normal scores to the quantiles of the column, in place of
+        shift and scale. Values that very many cells have are then points of their own, with a probability.
     transform
         A name ("log", "log1p", "sqrt"), a `glfm.Transform` or its three functions; applied before the
         mapping, which is then affine unless said otherwise.
     shift, scale, unit
         Of the mapping: x = unit * m(shift + scale * w); learnt where None.
+    knots
+        Of the mapping "quantile": pairs (score, value), learnt where None. Two scores of one value are the
+        ends of an interval of the pseudo-scale that is this value.
     aux_variance
         Variance of u, the small noise between a pseudo-observation and its value.
     time
@@ -67,6 +76,8 @@ class NumericKind(Kind):
     #: No value lies below it.
     lowest: ClassVar[float] = -np.inf
     default_mapping: ClassVar[str] = "affine"
+    #: The part of the line that is read as one value; 0: a point.
+    cell_width: ClassVar[float] = 0.0
     #: Which times the kind models in days.
     times: ClassVar[tuple[str, ...]] = ()
 
@@ -75,14 +86,18 @@ class NumericKind(Kind):
     shift: float | None = None
     scale: float | None = None
     unit: float | None = None
+    knots: Any = None
     aux_variance: float = 0.001
     time: str | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.mapping is not None:
+        if self.mapping is not None and not self.is_quantile:
             find_mapping(self.mapping)
         find_transform(self.transform)
+        if self.knots is not None:
+            object.__setattr__(self, "knots", read_knots(self.knots))
+        self._check_quantile()
         self._check_numbers("shift", "aux_variance")
         self._check_numbers("scale", "unit", above=0.0)
         if self.aux_variance < 0:
@@ -90,6 +105,17 @@ class NumericKind(Kind):
         if self.time is not None and self.time not in self.times:
             allowed = f"one of {', '.join(self.times)}" if self.times else "left out"
             raise SchemaError(f"time of a {self.name} column must be {allowed}, not {self.time!r}.")
+
+    def _check_quantile(self) -> None:
+        if self.is_quantile and not (self.shift is None and self.scale is None):
+            raise SchemaError('The mapping "quantile" has knots, not shift and scale: leave these out.')
+        if self.knots is not None and not self.is_quantile:
+            raise SchemaError('Only the mapping "quantile" has knots: leave them out or name this mapping.')
+
+    @property
+    def is_quantile(self) -> bool:
+        """Whether the mapping is a curve through the column's quantiles."""
+        return isinstance(self.mapping, str) and self.mapping == QUANTILE
 
     # ---- columns
 
@@ -170,11 +196,13 @@ class NumericKind(Kind):
             return learnt
         points = learnt._representatives(x)
         transform = find_transform(self.transform)
-        mapping_name = self.mapping or ("affine" if transform else self.default_mapping)
-        mapping = find_mapping(mapping_name)
+        mapping_name, mapping = self._mapping
         unit = self.unit or _learn_unit(points, mapping, transform)
         v = standard_inverse(mapping, transform, unit, points)
         _check_reached(column, x, v)
+        if self.is_quantile:
+            knots = self.knots or learnt._learn_knots(x, Link(mapping, transform, 0.0, 1.0, unit))
+            return replace(learnt, unit=unit, knots=knots)
         center, spread = _center_and_spread(v)
         return replace(
             learnt,
@@ -187,23 +215,59 @@ class NumericKind(Kind):
     def _learn_more(self, x: FloatArray) -> Self:
         return self
 
+    def _learn_knots(self, x: FloatArray, plain: Link) -> Knots:
+        """Return the knots of observed values; `plain` is the map after the curve."""
+        points = find_points(x, self._cell_top, self.cell_width)
+        v = plain.inverse(points.x)
+        lies = np.isfinite(v)  # nothing reaches the lower end of zero
+        if not lies.any():
+            return ((0.0, float(plain.forward(0.0))),)
+        at, fixed, v = points.x[lies], points.fixed[lies], v[lies]
+        w = score(points.below[lies], x.size)
+        if plain.transform is not None and plain.transform.derivative(at[:1])[0] < 0:
+            w, at, fixed, v = -w[::-1], at[::-1], fixed[::-1], v[::-1]
+        knots = thin(w, fixed, x.size)
+        values = plain.forward(np.interp(knots, w, v))
+        exact = np.minimum(np.searchsorted(w, knots), w.size - 1)
+        values = np.where(w[exact] == knots, at[exact], values)
+        return tuple(zip(knots.tolist(), values.tolist(), strict=True))
+
+    @property
+    def _cell_top(self) -> float | None:
+        """The value below which all others are one cell; None: there is no such cell."""
+        return None
+
     @property
     def _is_learnt(self) -> bool:
+        if self.is_quantile:
+            return self.unit is not None and self.knots is not None
         return self.shift is not None and self.scale is not None and self.unit is not None
+
+    @property
+    def _mapping(self) -> tuple[Any, Mapping]:
+        """What the mapping is called, and the one that the link has."""
+        own = "affine" if find_transform(self.transform) else self.default_mapping
+        if self.is_quantile:
+            return self.mapping, find_mapping(own)
+        return self.mapping or own, find_mapping(self.mapping or own)
 
     @cached_property
     def link(self) -> Link:
         """The map between the pseudo-scale and values."""
-        if self.shift is None or self.scale is None or self.unit is None:
+        if not self._is_learnt:
             raise SchemaError(f"This {self.name} kind has not been learnt from a column yet: call learn.")
-        transform = find_transform(self.transform)
-        mapping = find_mapping(self.mapping or ("affine" if transform else self.default_mapping))
+        transform, mapping = find_transform(self.transform), self._mapping[1]
+        assert self.unit is not None
+        if self.is_quantile:
+            return _quantile_link(Link(mapping, transform, 0.0, 1.0, self.unit), self.knots)
+        assert self.shift is not None
+        assert self.scale is not None
         link = Link(mapping, transform, self.shift, self.scale, self.unit)
         return link if transform is None else replace(link, increasing=_is_increasing(link))
 
     def pseudo(self, x: FloatArray) -> FloatArray:
         """Return the point of the pseudo-scale that stands for each observed value."""
-        return self.link.inverse(self._representatives(x))
+        return middle(*self.bounds(x)) if self.is_quantile else self.link.inverse(self._representatives(x))
 
     def place(self, x: FloatArray) -> FloatArray:
         """Return the pseudo-observation of `x`; the infinite end on its side if nothing reaches `x`."""
@@ -213,6 +277,26 @@ class NumericKind(Kind):
             return w
         left = (x < self.link.forward(0.0)) == self.link.increasing
         return np.where(beyond, np.where(left, -np.inf, np.inf), w)
+
+    @cached_property
+    def spikes(self) -> FloatArray:
+        """Values that have a probability: value and both ends on the pseudo-scale, in the order of values."""
+        if not self.is_quantile or self.cell_width:
+            return np.empty((0, 3))
+        w, x = np.array(self.knots).T
+        values, first, count = np.unique(x, return_index=True, return_counts=True)
+        found = np.column_stack([values, w[first], w[first + count - 1]])
+        return found[count > 1]
+
+    def _point_or_spike(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return both ends of each value: those of its spike if it is one, else its place twice."""
+        point = self.place(x)
+        if not len(self.spikes):
+            return point, point
+        values, lower, upper = self.spikes.T
+        at = np.minimum(np.searchsorted(values, x), values.size - 1)
+        hit = values[at] == x
+        return np.where(hit, lower[at], point), np.where(hit, upper[at], point)
 
     # ---- pseudo-observations
 
@@ -245,13 +329,21 @@ class NumericKind(Kind):
         return None
 
     @property
+    def points(self) -> FloatArray:
+        """Values that have a probability among others that have a density."""
+        return self.spikes[:, 0] if self.atom is None else np.append(0.0, self.spikes[:, 0])
+
+    @property
     def support(self) -> tuple[float, float]:
         """The part of the pseudo-scale whose values the kind allows; the rest is truncated away."""
         return self.link.range
 
     def to_value(self, w: FloatArray) -> FloatArray:
         """Return the value at each point of the pseudo-scale."""
-        return self.link.forward(w)
+        x = self.link.forward(w)
+        for value, lower, upper in self.spikes:  # to the last digit
+            x = np.where((w >= lower) & (w <= upper), value, x)
+        return x
 
     def nearest(self, x: FloatArray) -> FloatArray:
         """Return the allowed value nearest to each number."""
@@ -301,14 +393,23 @@ class NumericKind(Kind):
         return self._moment(self.to_value, location, variance)
 
     @cached_property
+    def origin(self) -> float:
+        """What squares are taken of differences from; not 0 where values may stand close together far off."""
+        return float(self.link.forward(0.0)) if self.is_quantile and np.isinf(self.lowest) else 0.0
+
+    @cached_property
     def size(self) -> float:
-        """A typical size of the values, as a power of two."""
-        typical = float(np.abs(self.link.forward(np.array([-1.0, 0.0, 1.0]))).max())
+        """A typical distance of values from the origin, as a power of two."""
+        typical = float(np.abs(self.link.forward(np.array([-1.0, 0.0, 1.0])) - self.origin).max())
         return 2.0 ** max(round(math.log2(typical)), -1000) if typical else 1.0
 
     def mean_square(self, location: FloatArray, variance: float, theta: FloatArray) -> FloatArray:
-        """Return the mean of the square of each cell, in units of `size` squared."""
-        return self._moment(lambda w: np.square(self.to_value(w) / self.size), location, variance)
+        """Return the mean of the square of each cell's distance from the origin, in units of `size` squared."""
+
+        def square(w: FloatArray) -> FloatArray:
+            return np.asarray(np.square((self.to_value(w) - self.origin) / self.size))
+
+        return self._moment(square, location, variance)
 
     def _moment(
         self, value: Callable[[FloatArray], FloatArray], location: FloatArray, variance: float
@@ -324,6 +425,15 @@ class NumericKind(Kind):
         spread = float(w.var()) if w.size else 0.0
         return spread if spread > 1e-12 else 1.0
 
+    @cached_property
+    def _bends(self) -> FloatArray:
+        """Where the link is least like a polynomial: its bend, or the ends of spikes and some knots."""
+        if not self.is_quantile:
+            return np.array([-self.link.shift / self.link.scale])
+        w = np.array(self.knots)[:, 0]
+        some = np.linspace(0, w.size - 1, min(w.size, _PANELS)).astype(np.intp)
+        return np.unique(np.append(w[some], self.spikes[:, 1:]))
+
     def _integral(
         self,
         value: Callable[[FloatArray], FloatArray],
@@ -332,15 +442,15 @@ class NumericKind(Kind):
         low: float,
         high: float,
     ) -> FloatArray:
-        """Return E[value(w); low < w < high] by Gauss-Legendre quadrature on both sides of the link's bend.
+        """Return E[value(w); low < w < high] by Gauss-Legendre quadrature between the link's bends.
 
-        Nodes crowd at the ends of a panel, which is where the bend is. A panel in a tail of the normal
+        Nodes crowd at the ends of a panel, which is where the bends are. A panel in a tail of the normal
         density reaches only as far as the density does.
         """
-        bend = min(max(-self.link.shift / self.link.scale, low), high)
+        bends = np.clip(self._bends, low, high).tolist()
         log_total = self.log_support_mass(center, sd)
         total = np.zeros_like(center)
-        for start, stop in ((low, bend), (bend, high)):
+        for start, stop in pairwise([low, *bends, high]):
             if not start < stop:
                 continue
             a, b = (start - center) / sd, (stop - center) / sd
@@ -416,6 +526,19 @@ def _center_and_spread(v: FloatArray) -> tuple[float, float]:
     if spread < 1e-12:
         return center * size, size if size > 1e6 or size < 1e-6 else 1.0
     return center * size, spread * size
+
+
+def _quantile_link(plain: Link, knots: Knots) -> Link:
+    """Return the map with a curve through knots."""
+    w, x = np.array(knots).T
+    v = plain.inverse(x)
+    increasing = plain.transform is None or bool(plain.transform.derivative(x[:1])[0] > 0)
+    steps = np.diff(x) if increasing else -np.diff(x)
+    if not np.isfinite(v).all() or (steps < 0).any():
+        raise SchemaError("The values of knots must be in the support and go up with their scores.")
+    # Values of a rounding error apart are no spike.
+    kept = np.append(True, (np.diff(v) > 0) | (steps == 0))
+    return replace(plain, curve=Curve(w[kept], v[kept]), increasing=increasing)
 
 
 def _is_increasing(link: Link) -> bool:

@@ -68,11 +68,15 @@ class Positive(NumericKind):
         return np.where(x < self.smallest, max(0.5 * self.smallest, math.ulp(0.0)), x)
 
     @property
+    def _cell_top(self) -> float | None:
+        return self.smallest
+
+    @property
     def atom(self) -> tuple[float, float] | None:
         if self.smallest is None and self.link.mapping.name != "square":
             return None
-        edge = float(self.place(np.array([self.smallest or 0.0]))[0])
-        return (-np.inf, edge) if self.link.increasing else (edge, np.inf)
+        lower, upper = self._point_or_spike(np.array([self.smallest or 0.0]))
+        return (-np.inf, float(lower[0])) if self.link.increasing else (float(upper[0]), np.inf)
 
     @property
     def support(self) -> tuple[float, float]:
@@ -84,15 +88,15 @@ class Positive(NumericKind):
         return low, (edge if edge > -np.inf else np.inf)
 
     def to_value(self, w: FloatArray) -> FloatArray:
-        x = self.link.forward(w)
+        x = super().to_value(w)
         if self.atom is None:
             return np.maximum(x, np.finfo(np.float64).tiny)
         return np.where((w >= self.atom[0]) & (w < self.atom[1]), 0.0, x)
 
     def bounds(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
-        point = self.place(x)
+        lower, upper = self._point_or_spike(x)
         if self.atom is None:
-            return point, point
+            return lower, upper
         with np.errstate(invalid="ignore"):
             zero = (x == 0) if self.smallest is None else (x < self.smallest)
-        return np.where(zero, self.atom[0], point), np.where(zero, self.atom[1], point)
+        return np.where(zero, self.atom[0], lower), np.where(zero, self.atom[1], upper)

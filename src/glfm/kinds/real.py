@@ -53,5 +53,4 @@ class Real(NumericKind):
         return x
 
     def bounds(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
-        point = self.place(x)
-        return point, point
+        return self._point_or_spike(x)

@@ -236,7 +236,7 @@ def draw_pseudo(name: str, kind: Kind, column: Column, transform: object) -> Art
 
 def _relearnt(kind: NumericKind, transform: object, column: Column) -> NumericKind:
     """Return the kind with another transform, its mapping learnt anew."""
-    bare = replace(kind, transform=transform, mapping=None, shift=None, scale=None, unit=None)
+    bare = replace(kind, transform=transform, mapping=None, shift=None, scale=None, unit=None, knots=None)
     return bare.learn(column)
 
 
