@@ -29,6 +29,8 @@ class Draw:
         Concentration of the Indian buffet process.
     weights
         All weights, features x free pseudo-columns, the bias first if there is one.
+    scores
+        With which each row has each feature, 0 where it has not; None: features are yes or no.
     """
 
     problem: Problem
@@ -39,6 +41,7 @@ class Draw:
     variances: FloatArray
     thetas: tuple[FloatArray, ...]
     packed: NDArray[np.uint8]
+    scores: NDArray[np.float32] | None = None
 
     @classmethod
     def of(
@@ -46,6 +49,7 @@ class Draw:
     ) -> Draw:
         """Return a compact copy of a chain's state; `packed` are its features if it has none itself."""
         bias = int(problem.priors.bias)
+        A = state.Z[:, bias : state.width]
         return cls(
             problem=problem,
             chain=chain,
@@ -54,7 +58,8 @@ class Draw:
             weights=state.B.copy(),
             variances=state.variance.copy(),
             thetas=tuple(theta.copy() for theta in state.theta),
-            packed=np.packbits(state.Z[:, bias : state.width], axis=1) if packed is None else packed,
+            packed=np.packbits(A != 0, axis=1) if packed is None else packed,
+            scores=A.astype(np.float32) if problem.priors.weighted else None,
         )
 
     def __repr__(self) -> str:
@@ -71,6 +76,12 @@ class Draw:
     def Z(self) -> NDArray[np.bool_]:  # noqa: N802 - the paper's name
         """Which row has which feature, without the bias."""
         return np.unpackbits(self.packed, axis=1, count=self.n_features).astype(np.bool_)
+
+    @property
+    def V(self) -> FloatArray:  # noqa: N802 - beside Z
+        """With which score each row has each feature, NaN where it has not; 1 if features have no scores."""
+        bias = int(self.problem.priors.bias)
+        return np.where(self.Z, self.activations[:, bias:], np.nan)
 
     @cached_property
     def counts(self) -> NDArray[np.int64]:
@@ -96,14 +107,17 @@ class Draw:
 
     @property
     def activations(self) -> FloatArray:
-        """Z as numbers, with the bias in front if there is one: what the weights are multiplied with."""
+        """Z as numbers, or the scores, with the bias in front: what the weights are multiplied with."""
         return self.activations_of(np.arange(self.packed.shape[0]))
 
     def activations_of(self, rows: NDArray[np.intp]) -> FloatArray:
         """Return `activations` of some rows."""
         bias = int(self.problem.priors.bias)
         Z = np.ones((rows.size, bias + self.n_features))
-        Z[:, bias:] = np.unpackbits(self.packed[rows], axis=1, count=self.n_features)
+        if self.scores is None:
+            Z[:, bias:] = np.unpackbits(self.packed[rows], axis=1, count=self.n_features)
+        else:
+            Z[:, bias:] = self.scores[rows]
         return Z
 
     def log_densities(self, rows: NDArray[np.intp] | None = None) -> FloatArray:

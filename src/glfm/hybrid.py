@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from glfm.kernels.hybrid import draw_log_odds, flip_rows
 from glfm.kernels.random import fork, integer_below
+from glfm.kernels.weighted import draw_factors, score_rows
 from glfm.ladders import LadderMove, Turn
 from glfm.problem import Problem
 from glfm.recoding import move_features
@@ -86,7 +87,8 @@ class HybridSampler:
     @property
     def is_compiled(self) -> bool:
         """Whether this process has the compiled sweep, fresh or from the cache."""
-        return bool(getattr(flip_rows, "signatures", True))
+        sweep = score_rows if self.problem.priors.weighted else flip_rows
+        return bool(getattr(sweep, "signatures", True))
 
     def start(self, seed: np.random.SeedSequence) -> State:
         """Return a start near the data, at random; it depends on the number of shards."""
@@ -112,7 +114,7 @@ class HybridSampler:
         Meeting(self.problem, LocalCrew(shards, pool), n_free).sweep(state, adapt)
         room = max(shard.Z.shape[1] for shard in shards)
         if room > state.Z.shape[1]:
-            state.Z = np.zeros((self.problem.n_rows, room), dtype=np.uint8)
+            state.Z = np.zeros((self.problem.n_rows, room), dtype=self.problem.dtype)
             for (begin, end), shard in zip(self._bounds, shards, strict=True):
                 state.Z[begin:end, : shard.Z.shape[1]] = shard.Z
         state.check(self.problem)
@@ -150,6 +152,8 @@ class Meeting:
             self._counts = None
         draw_alpha(self.problem, shared)
         draw_weights(self.problem, shared, sums.ZZ, sums.ZY, sums.squares)
+        if self.problem.priors.weighted:
+            self.rescale(shared, sums)
         self.move_scales(shared, adapt)
         self.draw_cells(shared)
         shared.sweep += 1
@@ -192,18 +196,31 @@ class Meeting:
         """Add the sums in shard order, and let features follow each other as they are visited."""
         bias, width = int(self.problem.priors.bias), len(found[guest].ZZ)
         ZZ, ZY = np.zeros((width, width)), np.zeros((width, self.problem.n_pseudo))
-        squares = np.zeros(self.problem.n_pseudo)
+        squares, counts = np.zeros(self.problem.n_pseudo), np.zeros(width, dtype=np.int64)
         for one in found:
             known = len(one.ZZ)
+            counts[:known] += one.counts
             ZZ[:known, :known] += one.ZZ
             ZY[:known] += one.ZY
             squares += one.squares
         order = np.concatenate([np.arange(bias), found[guest].order])
-        layout = order[(order < bias) | (ZZ.diagonal()[order] > 0)]
-        self._counts = [_padded(one.ZZ.diagonal(), width)[layout] for one in found]
+        layout = order[(order < bias) | (counts[order] > 0)]
+        self._counts = [_padded(one.counts, width)[layout] for one in found]
         self.crew.tell("rearrange", [layout] * self.crew.n_shards)
         shared.width = layout.size
-        return Sums(ZZ[np.ix_(layout, layout)], ZY[layout], squares, layout)
+        return Sums(ZZ[np.ix_(layout, layout)], ZY[layout], squares, layout, counts[layout])
+
+    def rescale(self, shared: Shared, sums: Sums) -> None:
+        """Make the scores of each feature longer and its weights shorter, or the other way round."""
+        problem, bias = self.problem, int(self.problem.priors.bias)
+        scale = problem.per_pseudo_column(shared.variance) * problem.priors.weight_variance
+        lengths = (np.square(shared.B) / scale).sum(axis=1)
+        squares = np.ascontiguousarray(sums.ZZ.diagonal())
+        factors = np.ones(shared.width)
+        known = squares[bias:], sums.counts[bias:], lengths[bias:]
+        draw_factors(shared.rng, *known, problem.n_pseudo, factors[bias:])
+        shared.B /= factors[:, None]
+        self.crew.tell("rescale", [factors] * self.crew.n_shards)
 
     def move_scales(self, shared: Shared, adapt: bool) -> None:
         """Thresholds and scales of weights with the pseudo-observations integrated out, in three turns."""

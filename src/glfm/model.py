@@ -37,6 +37,21 @@ __all__ = ["GLFM", "load"]
 _MOST_ROUNDS = 5  # until="converged": the first run, and four times twice as many sweeps again
 
 
+class _Setting:
+    """A parameter with the name of a method: it can be set, and what one gets is the method."""
+
+    def __init__(self, method: Any) -> None:
+        self._method = method
+        self._name = method.__name__
+        self.__doc__ = method.__doc__
+
+    def __get__(self, model: Any, owner: type | None = None) -> Any:
+        return self._method.__get__(model, owner)
+
+    def __set__(self, model: Any, value: Any) -> None:
+        model.__dict__[self._name] = value
+
+
 class GLFM(TransformerMixin, BaseEstimator, Questions, Relations, WhatIf, Changes):  # type: ignore[misc]
     """A general latent feature model of a table with columns of different kinds.
 
@@ -55,7 +70,11 @@ class GLFM(TransformerMixin, BaseEstimator, Questions, Relations, WhatIf, Change
         A bound on the number of features; None: no bound, but a fit stops with an error at 1,000.
     sampler
         "collapsed" integrates the weights out, row by row; "hybrid" draws them, so that shards of rows can be
-        swept at the same time; "auto": "hybrid" if the engine has more than one shard.
+        swept at the same time; "auto": "hybrid" if the engine has more than one shard or features are
+        weighted.
+    features
+        "binary": a row has a feature or not. "weighted": it has it with a score of its own, N(0, 1) a priori:
+        an infinite sparse factor model, for prediction. (`model.features()` still lists the features.)
     n_chains
         Number of chains, each from its own random start.
     n_warmup, n_draws, thin
@@ -85,6 +104,8 @@ class GLFM(TransformerMixin, BaseEstimator, Questions, Relations, WhatIf, Change
     False
     """
 
+    features = _Setting(Questions.features)
+
     def __init__(
         self,
         schema: Mapping[str, Any] | Schema | None = None,
@@ -94,6 +115,7 @@ class GLFM(TransformerMixin, BaseEstimator, Questions, Relations, WhatIf, Change
         bias: bool = True,
         max_features: int | None = None,
         sampler: Literal["auto", "collapsed", "hybrid"] = "auto",
+        features: Literal["binary", "weighted"] = "binary",
         n_chains: int = 4,
         n_warmup: int = 400,
         n_draws: int = 100,
@@ -109,6 +131,7 @@ class GLFM(TransformerMixin, BaseEstimator, Questions, Relations, WhatIf, Change
         self.bias = bias
         self.max_features = max_features
         self.sampler = sampler
+        self.features = features
         self.n_chains = n_chains
         self.n_warmup = n_warmup
         self.n_draws = n_draws
@@ -337,6 +360,11 @@ class GLFM(TransformerMixin, BaseEstimator, Questions, Relations, WhatIf, Change
         seed = self.random_state if random_state is None else random_state
         return certify(self, frame, schema, pinned, fraction, seed_sequence(seed), time_budget)
 
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the settings by name."""
+        # A model that was pickled before there was a choice has binary features.
+        return {**super().get_params(deep), "features": self.__dict__.get("features", "binary")}
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
@@ -388,7 +416,13 @@ class GLFM(TransformerMixin, BaseEstimator, Questions, Relations, WhatIf, Change
             raise SchemaError(
                 f'{type(engine).__name__} runs the parallel sampler: choose sampler="hybrid" or "auto".'
             )
-        is_hybrid = self.sampler == "hybrid" or (self.sampler == "auto" and (n_shards > 1 or only_shards))
+        weighted = problem.priors.weighted
+        if weighted and self.sampler == "collapsed":
+            raise SchemaError(
+                'features="weighted" is drawn by the parallel sampler: choose sampler="hybrid" or "auto".'
+            )
+        is_hybrid = self.sampler == "hybrid" or weighted or n_shards > 1 or only_shards
+        is_hybrid = is_hybrid and self.sampler != "collapsed"
         return n_shards if is_hybrid else 0
 
     def _settings(self, engine: Engine) -> tuple[Priors, Schedule]:
@@ -397,7 +431,11 @@ class GLFM(TransformerMixin, BaseEstimator, Questions, Relations, WhatIf, Change
         check_workers(self.n_jobs)
         engine.check()
         fixed, prior = read_alpha(self.alpha)
-        priors = Priors(fixed, prior, self.weight_variance, self.bias, self.max_features)
+        features = self._parameters["features"]
+        if features not in ("binary", "weighted"):
+            raise SchemaError(f'features is "binary" or "weighted", not {features!r}.')
+        known = self.weight_variance, self.bias, self.max_features
+        priors = Priors(fixed, prior, *known, weighted=features == "weighted")
         return priors, Schedule(self.n_warmup, self.n_draws, self.thin)
 
     def _warn_if_bounded(self) -> None:

@@ -24,6 +24,8 @@ class Priors:
         Whether every row has one more feature, which is always on.
     max_features
         A bound on the number of features; None: no bound, but a fit stops with an error at 1,000.
+    weighted
+        Whether a row has each of its features with a score of its own.
     """
 
     alpha: float | None = None
@@ -31,6 +33,7 @@ class Priors:
     weight_variance: float = 1.0
     bias: bool = True
     max_features: int | None = None
+    weighted: bool = False
 
     def __post_init__(self) -> None:
         if self.alpha is not None and not 0 < self.alpha < math.inf:

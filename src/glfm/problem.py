@@ -62,6 +62,11 @@ class Problem:
         """Number of rows."""
         return int(self.x.shape[0])
 
+    @property
+    def dtype(self) -> type[np.uint8] | type[np.float64]:
+        """Of the features of rows: yes or no, or scores that are 0 where a feature is absent."""
+        return np.float64 if self.priors.weighted else np.uint8
+
     @cached_property
     def names(self) -> tuple[str, ...]:
         """Names of the columns."""

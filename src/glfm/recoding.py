@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from glfm.column import FloatArray
 from glfm.kernels.matrices import refresh
@@ -42,13 +43,17 @@ def move_features(problem: Problem, crew: Crew, shared: Shared, sums: Sums, n_fr
         Over all rows, after the moves.
     """
     moves = _Moves(problem, crew, shared, sums)
+    if problem.priors.weighted:  # whose scores have no complement
+        moves.add_or_drop(n_free)
+        return Sums(moves.ZZ, moves.ZY, sums.squares, sums.order, moves.counts.astype(np.int64))
     # A complement would switch features on in rows that are pinned to have none.
     if problem.priors.bias and n_free == problem.n_rows:
         moves.complement()
     moves.add_or_drop(n_free)
     for _ in range(_N_EXCHANGES):
         moves.exchange()
-    return Sums(moves.ZZ, moves.ZY, sums.squares, sums.order)
+    counts = moves.ZZ.diagonal().astype(np.int64)
+    return Sums(moves.ZZ, moves.ZY, sums.squares, sums.order, counts)
 
 
 class _Moves:
@@ -57,11 +62,12 @@ class _Moves:
     def __init__(self, problem: Problem, crew: Crew, shared: Shared, sums: Sums) -> None:
         self._problem, self._crew, self._shared = problem, crew, shared
         self._bias = int(problem.priors.bias)
-        self._set(sums.ZZ, sums.ZY)
+        self._set(sums.ZZ, sums.ZY, sums.counts)
 
-    def _set(self, ZZ: FloatArray, ZY: FloatArray) -> None:
-        """Take new sums."""
+    def _set(self, ZZ: FloatArray, ZY: FloatArray, counts: NDArray[Any]) -> None:
+        """Take new sums; `counts` are the rows of each feature."""
         width = len(ZZ)
+        self.counts = counts
         self.ZZ, self.ZY = np.ascontiguousarray(ZZ), np.ascontiguousarray(ZY)
         self._Q, self._M, self._G = np.empty((width, width)), np.empty_like(self.ZY), np.empty((width, width))
         refresh(self.ZZ, self.ZY, width, self._problem.priors.weight_variance, self._Q, self._M, self._G)
@@ -109,7 +115,7 @@ class _Moves:
             ZZ[k] = ZZ[:, k] = a
             ZZ[k, k] = m_new
             ZY[k] = y
-            self._set(ZZ, ZY)
+            self._set(ZZ, ZY, ZZ.diagonal())
             self._tell("exclude", (k, j))
 
     def _without(self, k: int, a: FloatArray, y: FloatArray, m: float) -> tuple[float, float]:
@@ -141,12 +147,12 @@ class _Moves:
         spread = self._Q[k, k]
         log_ratio = 0.5 * problem.n_pseudo * math.log(problem.priors.weight_variance / spread)
         log_ratio -= 0.5 * self._G[k, k] / spread
-        log_ratio -= self._log_prior_to_chance(float(self.ZZ[k, k]), n_free)
+        log_ratio -= self._log_prior_to_chance(float(self.counts[k]), n_free)
         log_ratio -= math.log(self._shared.alpha / (width - bias))
         if self._accepts(log_ratio + math.log(ADDS / (1.0 - ADDS))):
             rest = np.delete(np.arange(width), k)
             self._tell("rearrange", rest)
-            self._set(self.ZZ[np.ix_(rest, rest)], self.ZY[rest])
+            self._set(self.ZZ[np.ix_(rest, rest)], self.ZY[rest], self.counts[rest])
 
     def _propose_scatter(self, n_free: int) -> None:
         problem, shared, crew = self._problem, self._shared, self._crew
@@ -156,13 +162,15 @@ class _Moves:
         share = uniform(shared.rng)
         told = [Scatter(fork(shared.rng), share, width) for _ in range(crew.n_shards)]
         a, sums = _added(crew.ask("scatter", told))
-        m = float(a[width])  # the rows that have the new feature beside itself
+        a, m = a[:-1], float(a[-1])  # the last but one is its product with itself
         if m == 0:
             return
         inv_sd = 1.0 / np.sqrt(problem.per_pseudo_column(shared.variance))
         beside, y = a[:width], sums * inv_sd
         schur = (
-            m + 1.0 / problem.priors.weight_variance - float(((self._Q * beside).sum(axis=1) * beside).sum())
+            float(a[width])
+            + 1.0 / problem.priors.weight_variance
+            - float(((self._Q * beside).sum(axis=1) * beside).sum())
         )
         left = y - (self._M * beside[:, None]).sum(axis=0)
         log_ratio = 0.5 * float((left * left).sum()) / schur
@@ -178,7 +186,7 @@ class _Moves:
         layout[[place, width]] = layout[[width, place]]
         self._tell("adopt", width)
         self._tell("rearrange", layout)
-        self._set(ZZ[np.ix_(layout, layout)], ZY[layout])
+        self._set(ZZ[np.ix_(layout, layout)], ZY[layout], np.append(self.counts, m)[layout])
 
     def _log_prior_to_chance(self, m: float, n_free: int) -> float:
         """Return the log of a feature's prior, alpha apart, over the chance that it is scattered so.

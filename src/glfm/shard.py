@@ -15,6 +15,7 @@ from glfm.kernels.hybrid import count_rows, flip_rows, gram_matrix, rearrange, s
 from glfm.kernels.jit import Rng
 from glfm.kernels.matrices import sum_rows
 from glfm.kernels.thresholds import level_gains
+from glfm.kernels.weighted import scatter_scores, score_rows, sum_scores
 from glfm.kernels.weights import row_means, sums_of_squares
 from glfm.problem import Problem
 
@@ -67,12 +68,13 @@ class Flips:
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """What a shard adds to Z'Z, to Z'Y in units of the noise, and to y'y; and its order of visits."""
+    """What a shard adds to Z'Z, to Z'Y in units of the noise, to y'y and to counts; and its order of visits."""
 
     ZZ: FloatArray
     ZY: FloatArray
     squares: FloatArray
     order: Counts
+    counts: Counts
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +119,10 @@ class Begin:
 
 @dataclass(frozen=True, eq=False)
 class Cuts:
-    """Features to start with: the rows whose centred pseudo-observations lie beyond a cut of a direction."""
+    """Features to start with: the rows whose centred pseudo-observations lie beyond a cut of a direction.
+
+    If features are weighted, `cuts` are the units of the scores along the directions, of all rows.
+    """
 
     means: FloatArray
     directions: FloatArray  # pseudo-columns x features
@@ -142,14 +147,14 @@ class Crew(Protocol):
 class Shard:
     """Rows of a table with their features and pseudo-observations.
 
-    Unused columns of Z are zero. `scattered` is a feature that has been proposed; once `stop` is set,
+    Unused columns of Z are zero; weighted features stand there with their scores. `scattered` is a feature that has been proposed; once `stop` is set,
     work is given up.
     """
 
     problem: Problem
-    Z: NDArray[np.uint8]
+    Z: NDArray[Any]
     Y: FloatArray
-    scattered: NDArray[np.uint8] | None = None
+    scattered: NDArray[Any] | None = None
     stop: Event | None = None
 
     def begin(self, told: Begin) -> tuple[FloatArray, FloatArray]:
@@ -173,10 +178,11 @@ class Shard:
         """Take features to start with, behind the bias if there is one; return how many rows have each."""
         bias, n_features = int(self.problem.priors.bias), told.cuts.size
         width = bias + n_features
-        self.Z = np.zeros((self.problem.n_rows, max(2 * width, 16)), dtype=np.uint8)
+        self.Z = np.zeros((self.problem.n_rows, max(2 * width, 16)), dtype=self.problem.dtype)
         self.Z[:, :bias] = 1
         scores = np.einsum("ns,sk->nk", self._centred(told.means), told.directions)
-        self.Z[:, bias:width] = (scores > told.cuts) & ~self.problem.pinned_rows[:, None]
+        taken = scores / told.cuts if self.problem.priors.weighted else scores > told.cuts
+        self.Z[:, bias:width] = np.where(self.problem.pinned_rows[:, None], 0, taken)
         return self.count(width)
 
     def _centred(self, means: FloatArray) -> FloatArray:
@@ -193,7 +199,7 @@ class Shard:
     def flip(self, told: Flips) -> Sums:
         """Update the features of all rows and their holes."""
         problem, bias = self.problem, int(self.problem.priors.bias)
-        rng = told.rng.copy()
+        rng, sweep = told.rng.copy(), score_rows if problem.priors.weighted else flip_rows
         row, width = 0, len(told.weights)
         W = told.weights
         known: Any = told.log_odds, self.count(width), told.elsewhere, W, gram_matrix(W)
@@ -206,7 +212,7 @@ class Shard:
             W = _enlarged(known[3], (room, problem.n_pseudo))
             G = _enlarged(known[4], (room, room))
             known = log_odds, here, elsewhere, W, G
-            row, width, needed = flip_rows(
+            row, width, needed = sweep(
                 rng,
                 self.Z,
                 width,
@@ -235,9 +241,18 @@ class Shard:
         order = np.arange(int(self.problem.priors.bias), width) if order is None else order
         S = self.problem.n_pseudo
         ZZ, ZY, squares = np.empty((width, width)), np.empty((width, S)), np.empty(S)
-        sum_rows(self.Z, width, self.Y, inv_sd, ZZ, ZY)
+        if self.problem.priors.weighted:
+            sum_scores(self.Z, width, self.Y, inv_sd, ZZ, ZY)
+            counts = self.count(width)
+        else:
+            sum_rows(self.Z, width, self.Y, inv_sd, ZZ, ZY)
+            counts = ZZ.diagonal().astype(np.int64)
         sums_of_squares(self.Y, squares)
-        return Sums(ZZ, ZY, squares, order)
+        return Sums(ZZ, ZY, squares, order, counts)
+
+    def rescale(self, factors: FloatArray) -> None:
+        """Multiply the scores of each feature by a factor."""
+        self.Z[:, : factors.size] *= factors
 
     def rearrange(self, layout: Counts) -> None:
         """Let feature j be what feature `layout[j]` was; one that stands beyond what is known has no row."""
@@ -257,11 +272,14 @@ class Shard:
         self.Z[:, k] ^= self.Z[:, j]
 
     def scatter(self, told: Scatter) -> tuple[FloatArray, FloatArray]:
-        """Propose a feature; return how many of its rows have each feature, last itself, and sums of y."""
-        z = self.scattered = np.empty(self.problem.n_rows, dtype=np.uint8)
-        scatter(told.rng.copy(), told.share, self.problem.pinned_rows, z)
-        rows, sums = self._sums_over(z, told.width)
-        return np.append(rows, float(z.sum())), sums
+        """Propose a feature; return its products with each feature and itself, its rows, and sums of y."""
+        problem = self.problem
+        z = self.scattered = np.empty(problem.n_rows, dtype=problem.dtype)
+        take = scatter_scores if problem.priors.weighted else scatter
+        take(told.rng.copy(), told.share, problem.pinned_rows, z)
+        products, sums = self._sums_over(z, told.width)
+        of_itself = float((z * z).sum())
+        return np.append(products, [of_itself, float(np.count_nonzero(z))]), sums
 
     def adopt(self, width: int) -> None:
         """Let the proposed feature stand behind `width` others."""
@@ -270,7 +288,7 @@ class Shard:
             self.Z = _enlarged(self.Z, (self.Z.shape[0], 2 * width + 1))
         self.Z[:, width] = self.scattered
 
-    def _sums_over(self, z: NDArray[np.uint8], width: int) -> tuple[FloatArray, FloatArray]:
+    def _sums_over(self, z: NDArray[Any], width: int) -> tuple[FloatArray, FloatArray]:
         rows, sums = np.empty(width), np.empty(self.problem.n_pseudo)
         sums_over(self.Z, width, self.Y, z, rows, sums)
         return rows, sums
@@ -305,7 +323,7 @@ class Shard:
 def draw_cells(
     rng: Rng,
     problem: Problem,
-    Z: NDArray[np.uint8],
+    Z: NDArray[Any],
     width: int,
     weights: FloatArray,
     variance: FloatArray,

@@ -26,7 +26,7 @@ def start_shards(problem: Problem, crew: Crew, shared: Shared) -> None:
     leading principal components, cut: each rotation of the components that stand out of the noise gives as
     many, and a few rotations more than there are components, as binary features need. Directions, sides and
     cuts are random, so that chains start apart. To start with too many is better than with too few: dropping
-    one is a single move.
+    one is a single move. Weighted features start in all rows with the scores along one rotation.
     """
     theta = tuple(shared.theta)
     told = [Begin(fork(shared.rng), shared.variance, theta) for _ in range(crew.n_shards)]
@@ -37,7 +37,8 @@ def start_shards(problem: Problem, crew: Crew, shared: Shared) -> None:
     directions, sds = _directions(shared.rng, problem, spread)
     # A direction has no side of its own; of normal scores, between a tenth and a half lie above the cut.
     shares = np.array([0.5 + 0.4 * uniform(shared.rng) for _ in range(sds.size)])
-    cuts = Cuts(means, directions, sds * ndtri(shares))
+    # Scores of all rows have unit variance along a direction.
+    cuts = Cuts(means, directions, sds if problem.priors.weighted else sds * ndtri(shares))
     bias = int(problem.priors.bias)
     counts = np.sum(crew.ask("cut", [cuts] * crew.n_shards), axis=0)
     layout = np.flatnonzero((np.arange(counts.size) < bias) | (counts > 0))
@@ -57,8 +58,9 @@ def _directions(rng: Rng, problem: Problem, spread: FloatArray) -> tuple[FloatAr
         # The largest variance that independent columns would show (Marchenko and Pastur).
         edge = np.median(variances) * (1.0 + np.sqrt(S / problem.n_rows)) ** 2
         leading = components[:, ::-1][:, : max(int((variances > edge).sum()), 1)]
-        normals = np.empty(_ROTATIONS * leading.shape[1] ** 2)
+        n_rotations = 1 if problem.priors.weighted else _ROTATIONS
+        normals = np.empty(n_rotations * leading.shape[1] ** 2)
         fill_normals(rng, normals)
-        turned = [np.linalg.qr(one)[0] for one in normals.reshape(_ROTATIONS, leading.shape[1], -1)]
+        turned = [np.linalg.qr(one)[0] for one in normals.reshape(n_rotations, leading.shape[1], -1)]
         directions = np.ascontiguousarray((leading @ np.hstack(turned))[:, :most])
         return directions, np.sqrt(np.einsum("ik,ij,jk->k", directions, spread, directions))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,11 +30,12 @@ _ONE_AT_A_TIME = threading.Lock()
 class State:
     """One point of a chain.
 
-    Z has room for more columns than are in use: the first `width` count, the bias first if there is one.
+    Z has room for more columns than are in use: the first `width` count, the bias first if there is one. If
+    features are weighted it has the scores, 0 where a feature is absent and 1 for the bias.
     """
 
     rng: Rng
-    Z: NDArray[np.uint8]
+    Z: NDArray[Any]
     width: int
     Y: FloatArray
     B: FloatArray
@@ -45,9 +47,9 @@ class State:
 
     @classmethod
     def start(
-        cls, problem: Problem, seed: np.random.SeedSequence, Z: NDArray[np.bool_] | None = None
+        cls, problem: Problem, seed: np.random.SeedSequence, Z: NDArray[Any] | None = None
     ) -> State:
-        """Return a start near the data, at random, or one with the features `Z`."""
+        """Return a start near the data, at random, or one with the features, or scores, `Z`."""
         state = cls.blank(problem, seed)
         rng, bias = state.rng, int(problem.priors.bias)
         Y = state.Y = np.zeros((problem.n_rows, problem.n_pseudo))
@@ -56,10 +58,10 @@ class State:
             part = problem.slices[d]
             known = float(state.variance[d]), state.theta[d], Y[:, part]
             kind.draw_pseudo(rng, problem.evidence[d], zero[:, part], *known)
-        features = _starting_features(rng, problem, Y) if Z is None else np.asarray(Z, dtype=np.uint8)
+        features = _starting_features(rng, problem, Y) if Z is None else np.asarray(Z, dtype=problem.dtype)
         state.width = features.shape[1] + bias
         state.B = np.zeros((state.width, problem.n_pseudo))
-        state.Z = np.zeros((problem.n_rows, max(2 * state.width, 16)), dtype=np.uint8)
+        state.Z = np.zeros((problem.n_rows, max(2 * state.width, 16)), dtype=problem.dtype)
         state.Z[:, :bias] = 1
         state.Z[:, bias : state.width] = features
         return state
@@ -70,7 +72,7 @@ class State:
         kinds, priors = list(problem.kinds.values()), problem.priors
         return cls(
             rng=stream(seed),
-            Z=np.zeros((0, 0), dtype=np.uint8),
+            Z=np.zeros((0, 0), dtype=problem.dtype),
             width=0,
             Y=np.zeros((0, problem.n_pseudo)),
             B=np.zeros((0, problem.n_pseudo)),
@@ -103,6 +105,8 @@ class State:
             noise = problem.per_pseudo_column(self.variance)
             problem.check_columns("noise variances", (noise > 0.0) & (noise < np.inf))
             raise SamplerError("The sum of all squares is not finite.")
+        if problem.priors.weighted and not np.isfinite(self.Z).all():
+            raise SamplerError("The scores of the features are not all finite.")
         for d, theta in enumerate(self.theta):
             if theta.size and not grows(theta):
                 raise SamplerError(f"The thresholds of column {problem.names[d]!r} have lost their order.")
@@ -112,11 +116,11 @@ class State:
     @property
     def counts(self) -> NDArray[np.int64]:
         """How many rows have each feature in use, the bias included."""
-        return np.asarray(self.Z[:, : self.width].sum(axis=0, dtype=np.int64))
+        return np.count_nonzero(self.Z[:, : self.width], axis=0).astype(np.int64)
 
     def grow(self, width: int) -> None:
         """Make room for at least `width` features."""
-        room = np.zeros((self.Z.shape[0], max(width, 2 * self.Z.shape[1])), dtype=np.uint8)
+        room = np.zeros((self.Z.shape[0], max(width, 2 * self.Z.shape[1])), dtype=self.Z.dtype)
         room[:, : self.width] = self.Z[:, : self.width]
         self.Z = room
 

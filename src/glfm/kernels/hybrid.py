@@ -23,7 +23,16 @@ from glfm.kernels.collapsed import MOST_NEW, choose_columns, draw_own_features, 
 from glfm.kernels.jit import Bits, Codes, Floats, Ints, Rng, kernel
 from glfm.kernels.random import gamma, integer_below, normal, uniform
 
-__all__ = ["count_rows", "draw_log_odds", "flip_rows", "gram_matrix", "rearrange", "scatter", "sums_over"]
+__all__ = [
+    "count_rows",
+    "draw_log_odds",
+    "flip_rows",
+    "gram_matrix",
+    "rearrange",
+    "residual",
+    "scatter",
+    "sums_over",
+]
 
 
 @kernel
@@ -48,17 +57,18 @@ def scatter(rng: Rng, share: float, pinned: NDArray[np.bool_], z: Bits) -> None:
 
 @kernel
 def sums_over(Z: Bits, width: int, Y: Floats, z: Bits, rows: Floats, sums: Floats) -> None:
-    """Compute, over the rows with z = 1, how many have each feature, and the sums of y."""
+    """Compute, over the rows with z = 1, how many have each feature, and the sums of y; or by scores z."""
     for k in range(width):
         rows[k] = 0.0
     for s in range(sums.size):
         sums[s] = 0.0
     for n in range(z.size):
         if z[n]:
+            a = float(z[n])
             for k in range(width):
-                rows[k] += Z[n, k]
+                rows[k] += a * Z[n, k]
             for s in range(sums.size):
-                sums[s] += Y[n, s]
+                sums[s] += a * Y[n, s]
 
 
 @kernel
@@ -75,13 +85,13 @@ def count_rows(Z: Bits, width: int, out: Ints) -> None:
         out[k] = 0
     for n in range(Z.shape[0]):
         for k in range(width):
-            out[k] += Z[n, k]
+            out[k] += Z[n, k] != 0
 
 
 @kernel
 def rearrange(Z: Bits, width: int, layout: Ints) -> None:
     """Let column j be what column `layout[j]` was, and clear those behind."""
-    old = np.empty(Z.shape[1], np.uint8)
+    old = np.empty(Z.shape[1], Z.dtype)
     for n in range(Z.shape[0]):
         for k in range(width):
             old[k] = Z[n, k]
@@ -91,7 +101,7 @@ def rearrange(Z: Bits, width: int, layout: Ints) -> None:
 
 
 @kernel
-def _residual(
+def residual(
     z: Bits, width: int, y: Floats, inv_sd: Floats, holes: Codes, W: Floats, r: Floats, c: Floats
 ) -> float:
     """Compute r = y - zW, zero in the holes, and c = Wr; return the squares of r."""
@@ -99,8 +109,9 @@ def _residual(
         r[s] = y[s] * inv_sd[s]
     for k in range(width):
         if z[k]:
+            a = float(z[k])
             for s in range(r.size):
-                r[s] -= W[k, s]
+                r[s] -= a * W[k, s]
     for t in range(holes.size):
         r[holes[t]] = 0.0
     for k in range(width):
@@ -246,7 +257,7 @@ def flip_rows(
                 rng_before[i] = rng[i]
             for k in range(width):
                 z_before[k] = z[k]
-        _residual(z, width, Y[n], inv_sd, holes, W, r, c)
+        residual(z, width, Y[n], inv_sd, holes, W, r, c)
         direct, n_columns = choose_columns(holes, S, listed)
         _flip(rng, z, width, bias, order, log_odds, here, elsewhere, direct, listed[:n_columns], c, W, G)
         if is_guest:
@@ -256,7 +267,7 @@ def flip_rows(
                     alive -= 1
                     here[k] -= z[k]
                     z[k] = 0
-            squares = _residual(z, width, Y[n], inv_sd, holes, W, r, c)
+            squares = residual(z, width, Y[n], inv_sd, holes, W, r, c)
             most = min(max(max_width - alive, 0), MOST_NEW)
             born = draw_own_features(
                 rng, most, log_rate, S - holes.size, 1.0, squares, weight_variance, weight

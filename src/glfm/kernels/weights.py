@@ -104,5 +104,6 @@ def row_means(Z: Bits, width: int, B: Floats, start: int, stop: int, out: Floats
             out[n - start, s] = 0.0
         for k in range(width):
             if Z[n, k]:
+                a = float(Z[n, k])
                 for s in range(S):
-                    out[n - start, s] += B[k, s]
+                    out[n - start, s] += a * B[k, s]
