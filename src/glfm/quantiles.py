@@ -17,6 +17,7 @@ from scipy.special import ndtr, ndtri
 
 from glfm.column import FloatArray
 from glfm.errors import SchemaError
+from glfm.kernels.jit import kernel
 
 __all__ = ["Curve", "Knots", "Points", "find_points", "middle", "read_knots", "score", "thin"]
 
@@ -98,15 +99,9 @@ class Curve:
 
     def forward(self, w: FloatArray) -> FloatArray:
         """Value at the score `w`."""
-        at = np.searchsorted(self.scores, w, side="right")
-        w0, v0, width, height, s, d0, d1 = self._pieces(at)
-        t = (w - w0) / width
-        inside = (at > 0) & (at < self.scores.size) & (s > 0)
-        t1 = np.where(inside, t * (1.0 - t), 0.0)
-        with np.errstate(all="ignore"):
-            curved = v0 + height * (s * t * t + d0 * t1) / (s + (d0 + d1 - 2.0 * s) * t1)
-        center, size = self._frame
-        return np.asarray(center + size * np.where(inside, curved, v0 + s * (w - w0)))
+        v = np.empty(w.shape)
+        _fill_forward(np.ascontiguousarray(w).ravel(), self.scores, self._inner, *self._slopes, v.reshape(-1))
+        return np.asarray(self._frame[0] + self._frame[1] * v)
 
     def inverse(self, v: FloatArray) -> FloatArray:
         """Return the score at which the curve has the value `v`; at a spike, its upper end."""
@@ -133,6 +128,31 @@ class Curve:
             slope = s * s * (d1 * t * t + 2.0 * s * t1 + d0 * (1.0 - t) ** 2)
             slope = slope / (s + (d0 + d1 - 2.0 * s) * t1) ** 2
             return np.asarray(-np.log(np.where(inside, slope, s)) - np.log(self._frame[1]))
+
+
+@kernel
+def _fill_forward(
+    w: FloatArray,
+    scores: FloatArray,
+    values: FloatArray,
+    chord: FloatArray,
+    left: FloatArray,
+    right: FloatArray,
+    out: FloatArray,
+) -> None:
+    """Fill in the values at scores."""
+    for i in range(w.size):
+        k = np.searchsorted(scores, w[i], side="right")
+        start, s = max(k - 1, 0), chord[k]
+        if k == 0 or k == scores.size or s == 0.0:  # a tail or a spike
+            rise = w[i] - scores[start]
+            out[i] = values[start] + (s * rise if s > 0.0 else 0.0)
+            continue
+        width = scores[k] - scores[start]
+        t = (w[i] - scores[start]) / width
+        t1 = t * (1.0 - t)
+        part = (s * t * t + left[k] * t1) / (s + (left[k] + right[k] - 2.0 * s) * t1)
+        out[i] = values[start] + s * width * part
 
 
 def read_knots(knots: object) -> Knots:
