@@ -236,7 +236,7 @@ def score(below: FloatArray, n_cells: int) -> FloatArray:
 
 def thin(w: FloatArray, fixed: NDArray[np.bool_], n_cells: int) -> FloatArray:
     """Return the scores of few knots: first, last and fixed ones, and evenly spaced ones between these."""
-    n_knots = min(round(2.0 * np.cbrt(n_cells)) + 2, _MOST_KNOTS)
+    n_knots = min(round(np.cbrt(n_cells)) + 2, _MOST_KNOTS)
     step = max((w[-1] - w[0]) / n_knots, 1e-6)
     kept = [w[:1]]
     stops = np.unique(np.append(w[fixed], w[-1]))

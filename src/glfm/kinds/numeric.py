@@ -294,7 +294,13 @@ class NumericKind(Kind):
         if not len(self.spikes):
             return point, point
         values, lower, upper = self.spikes.T
-        at = np.minimum(np.searchsorted(values, x), values.size - 1)
+        at = np.searchsorted(values, x)
+        # Values of a rounding error from a spike lie on their side of it.
+        if self.link.increasing:
+            point = np.clip(point, np.append(-np.inf, upper)[at], np.append(lower, np.inf)[at])
+        else:
+            point = np.clip(point, np.append(upper, -np.inf)[at], np.append(np.inf, lower)[at])
+        at = np.minimum(at, values.size - 1)
         hit = values[at] == x
         return np.where(hit, lower[at], point), np.where(hit, upper[at], point)
 
