@@ -28,6 +28,7 @@ _REPEATED = 5  # times, at least, that a heavy value occurs
 _HEAVY, _HEAVIEST = 0.05, 0.2  # shares of a heavy value: beside light neighbours, and anywhere
 _LIGHT = 3.0  # so many times rarer are light neighbours
 _MOST_KNOTS = 100
+_FARTHEST = (1e6, 1e302)  # score and value of a knot: what lies between two of them is a float
 _EDGE = 0.25  # cells lie between the end of a heavy value and what is next to it
 
 
@@ -159,11 +160,11 @@ def read_knots(knots: object) -> Knots:
     """Return knots as pairs of numbers; raise the sentence that says what they are."""
     try:
         pairs = tuple((float(score), float(value)) for score, value in knots)  # type: ignore[attr-defined]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise SchemaError(f"knots are pairs of a score and a value, not {str(knots)[:80]}.") from None
     at = np.array(pairs, dtype=np.float64).reshape(-1, 2)
     steps = np.diff(at[:, 1])
-    if not len(at) or not np.isfinite(at).all() or (np.diff(at[:, 0]) <= 0).any():
+    if not len(at) or not (np.abs(at) <= _FARTHEST).all() or (np.diff(at[:, 0]) <= 0).any():
         raise SchemaError("knots must be finite pairs of a score and a value, their scores increasing.")
     if not ((steps >= 0).all() or (steps <= 0).all()):
         raise SchemaError("The values of knots must go up, or all down, with their scores.")
