@@ -83,8 +83,9 @@ class Predictive:
     def mode(self) -> Any:
         """Return the most probable value of every cell.
 
-        For a number it is the value of highest density; where zeros are a cell of their own, zero if its
-        probability is at least one half.
+        For a number it is the value of highest density. Where some values are points with a probability
+        (zeros of a positive column, spikes of a quantile mapping), it is the most probable point if points
+        have at least one half of the mass.
         """
         return self._frame.like(self._decoded(self._columns("name", _mode)))
 
@@ -111,6 +112,8 @@ class Predictive:
     def logpdf(self, values: Any) -> Any:
         """Return the log density (of a discrete cell: log probability) of given values; NaN in the holes.
 
+        Zeros of a positive column and spikes of a quantile mapping have a log probability among the log
+        densities of other values.
         Densities of dates and durations are per day.
         """
         return self._frame.new(self._at(values, "name", lambda cells, x: cells.log_density(x)))

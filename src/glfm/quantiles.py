@@ -17,6 +17,7 @@ from scipy.special import ndtr, ndtri
 
 from glfm.column import FloatArray
 from glfm.errors import SchemaError
+from glfm.kernels.jit import kernel
 
 __all__ = ["Curve", "Knots", "Points", "find_points", "middle", "read_knots", "score", "thin"]
 
@@ -27,6 +28,7 @@ _REPEATED = 5  # times, at least, that a heavy value occurs
 _HEAVY, _HEAVIEST = 0.05, 0.2  # shares of a heavy value: beside light neighbours, and anywhere
 _LIGHT = 3.0  # so many times rarer are light neighbours
 _MOST_KNOTS = 100
+_FARTHEST = (1e6, 1e302)  # score and value of a knot: what lies between two of them is a float
 _EDGE = 0.25  # cells lie between the end of a heavy value and what is next to it
 
 
@@ -98,15 +100,9 @@ class Curve:
 
     def forward(self, w: FloatArray) -> FloatArray:
         """Value at the score `w`."""
-        at = np.searchsorted(self.scores, w, side="right")
-        w0, v0, width, height, s, d0, d1 = self._pieces(at)
-        t = (w - w0) / width
-        inside = (at > 0) & (at < self.scores.size) & (s > 0)
-        t1 = np.where(inside, t * (1.0 - t), 0.0)
-        with np.errstate(all="ignore"):
-            curved = v0 + height * (s * t * t + d0 * t1) / (s + (d0 + d1 - 2.0 * s) * t1)
-        center, size = self._frame
-        return np.asarray(center + size * np.where(inside, curved, v0 + s * (w - w0)))
+        v = np.empty(w.shape)
+        _fill_forward(np.ascontiguousarray(w).ravel(), self.scores, self._inner, *self._slopes, v.reshape(-1))
+        return np.asarray(self._frame[0] + self._frame[1] * v)
 
     def inverse(self, v: FloatArray) -> FloatArray:
         """Return the score at which the curve has the value `v`; at a spike, its upper end."""
@@ -135,15 +131,40 @@ class Curve:
             return np.asarray(-np.log(np.where(inside, slope, s)) - np.log(self._frame[1]))
 
 
+@kernel
+def _fill_forward(
+    w: FloatArray,
+    scores: FloatArray,
+    values: FloatArray,
+    chord: FloatArray,
+    left: FloatArray,
+    right: FloatArray,
+    out: FloatArray,
+) -> None:
+    """Fill in the values at scores."""
+    for i in range(w.size):
+        k = np.searchsorted(scores, w[i], side="right")
+        start, s = max(k - 1, 0), chord[k]
+        if k == 0 or k == scores.size or s == 0.0:  # a tail or a spike
+            rise = w[i] - scores[start]
+            out[i] = values[start] + (s * rise if s > 0.0 else 0.0)
+            continue
+        width = scores[k] - scores[start]
+        t = (w[i] - scores[start]) / width
+        t1 = t * (1.0 - t)
+        part = (s * t * t + left[k] * t1) / (s + (left[k] + right[k] - 2.0 * s) * t1)
+        out[i] = values[start] + s * width * part
+
+
 def read_knots(knots: object) -> Knots:
     """Return knots as pairs of numbers; raise the sentence that says what they are."""
     try:
         pairs = tuple((float(score), float(value)) for score, value in knots)  # type: ignore[attr-defined]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise SchemaError(f"knots are pairs of a score and a value, not {str(knots)[:80]}.") from None
     at = np.array(pairs, dtype=np.float64).reshape(-1, 2)
     steps = np.diff(at[:, 1])
-    if not len(at) or not np.isfinite(at).all() or (np.diff(at[:, 0]) <= 0).any():
+    if not len(at) or not (np.abs(at) <= _FARTHEST).all() or (np.diff(at[:, 0]) <= 0).any():
         raise SchemaError("knots must be finite pairs of a score and a value, their scores increasing.")
     if not ((steps >= 0).all() or (steps <= 0).all()):
         raise SchemaError("The values of knots must go up, or all down, with their scores.")
@@ -216,7 +237,7 @@ def score(below: FloatArray, n_cells: int) -> FloatArray:
 
 def thin(w: FloatArray, fixed: NDArray[np.bool_], n_cells: int) -> FloatArray:
     """Return the scores of few knots: first, last and fixed ones, and evenly spaced ones between these."""
-    n_knots = min(round(2.0 * np.cbrt(n_cells)) + 2, _MOST_KNOTS)
+    n_knots = min(round(np.cbrt(n_cells)) + 2, _MOST_KNOTS)
     step = max((w[-1] - w[0]) / n_knots, 1e-6)
     kept = [w[:1]]
     stops = np.unique(np.append(w[fixed], w[-1]))

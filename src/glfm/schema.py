@@ -32,6 +32,7 @@ _ID_NAME = re.compile(
     r"(^|[^a-zA-Z])(id|key|code|uuid|no|nr|number|index)$|[a-z]Id$|ID$|patno$", re.IGNORECASE
 )
 _ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}([ T]\d{2}:|$)")
+_PAIR = re.compile(r"\[\n\s+([-+.\de]+),\n\s+([-+.\de]+)\n\s+\]")  # of numbers, over four lines
 _DATES = "looks like dates: call it real to model it in days"
 _HEAD = ("column", "kind", "details", "reason")
 
@@ -189,6 +190,7 @@ class Schema(Mapping[str, Kind | None]):
         columns = {name: self._to_dict(name) for name in self}
         data = {"format": _FORMAT, "version": _VERSION, "columns": columns}
         text = json.dumps(data, indent=2, ensure_ascii=False) + "\n"
+        text = _PAIR.sub(r"[\1, \2]", text)
         if path is not None:
             Path(path).write_text(text, encoding="utf-8")
         return text

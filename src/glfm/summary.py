@@ -289,9 +289,9 @@ class Summary:
             step = max(1, -(-(last - first + 1) // _GRID))
             return np.arange(first, last + 1, step, dtype=np.float64)
         at = np.linspace(bottom, top, _GRID)
-        if kind.atom is not None:  # zero has a probability, values beyond its interval have a density
-            at = np.append(0.0, at[np.equal(*kind.bounds(at))])
-        return at
+        if kind.points.size:  # they have a probability, all other values have a density
+            at = at[np.equal(*kind.bounds(at))]
+        return at if kind.atom is None else np.append(0.0, at)
 
 
 def _status(row: pd.Series[Any], has_effect: bool) -> str:
@@ -307,12 +307,12 @@ def _status(row: pd.Series[Any], has_effect: bool) -> str:
 
 
 def empirical(at: FloatArray, seen: FloatArray, kind: NumericKind) -> FloatArray:
-    """Return shares of counts, else heights of a histogram; zeros as a value of their own have a share."""
+    """Return shares of counts, else heights of a histogram; values of their own, as zeros, have a share."""
     if not seen.size:
         return np.full(at.size, np.nan)
     if kind.name == "count" and at.size > 1 and at[1] - at[0] == 1.0:
         return np.array([(seen == value).mean() for value in at])
-    rest = seen[seen != 0.0] if kind.atom is not None else seen
+    rest = seen[~np.isin(seen, kind.points)]
     height = np.zeros(at.size)
     if rest.size:
         edges = histogram_edges(rest)
@@ -321,8 +321,8 @@ def empirical(at: FloatArray, seen: FloatArray, kind: NumericKind) -> FloatArray
         bin_of[at == edges[-1]] = density.size - 1
         inside = (bin_of >= 0) & (bin_of < density.size)
         height[inside] = density[bin_of[inside]] * rest.size / seen.size
-    if kind.atom is not None:
-        height[at == 0.0] = (seen == 0.0).mean()
+    for point in kind.points:
+        height[at == point] = (seen == point).mean()
     return height
 
 

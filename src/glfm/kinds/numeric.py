@@ -39,7 +39,7 @@ from glfm.times import from_days, read_days, time_of
 
 __all__ = ["NumericKind"]
 
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(40)
+_RULE, _CURVE_RULE = (np.polynomial.legendre.leggauss(n) for n in (40, 16))
 _REACH = 9.0  # standard deviations beyond which a normal density is nothing
 _LARGEST = 1e302  # number of a column: a thousand times it is a float too
 _FARTHEST = 1e150  # from zero on the pseudo-scale: sums of squares are finite
@@ -294,7 +294,13 @@ class NumericKind(Kind):
         if not len(self.spikes):
             return point, point
         values, lower, upper = self.spikes.T
-        at = np.minimum(np.searchsorted(values, x), values.size - 1)
+        at = np.searchsorted(values, x)
+        # Values of a rounding error from a spike lie on their side of it.
+        if self.link.increasing:
+            point = np.clip(point, np.append(-np.inf, upper)[at], np.append(lower, np.inf)[at])
+        else:
+            point = np.clip(point, np.append(upper, -np.inf)[at], np.append(np.inf, lower)[at])
+        at = np.minimum(at, values.size - 1)
         hit = values[at] == x
         return np.where(hit, lower[at], point), np.where(hit, upper[at], point)
 
@@ -404,7 +410,7 @@ class NumericKind(Kind):
         return 2.0 ** max(round(math.log2(typical)), -1000) if typical else 1.0
 
     def mean_square(self, location: FloatArray, variance: float, theta: FloatArray) -> FloatArray:
-        """Return the mean of the square of each cell's distance from the origin, in units of `size` squared."""
+        """Return the mean squared distance of each cell from the origin, in units of `size` squared."""
 
         def square(w: FloatArray) -> FloatArray:
             return np.asarray(np.square((self.to_value(w) - self.origin) / self.size))
@@ -450,6 +456,7 @@ class NumericKind(Kind):
         bends = np.clip(self._bends, low, high).tolist()
         log_total = self.log_support_mass(center, sd)
         total = np.zeros_like(center)
+        nodes, weights = _CURVE_RULE if self.is_quantile else _RULE
         for start, stop in pairwise([low, *bends, high]):
             if not start < stop:
                 continue
@@ -457,9 +464,9 @@ class NumericKind(Kind):
             near = np.clip(0.0, a, b)  # where the density is highest
             reach = _REACH * _REACH / (np.sqrt(near * near + _REACH * _REACH) + np.abs(near))
             a, b = np.maximum(a, near - reach), np.minimum(b, near + reach)
-            z = 0.5 * (a + b)[:, None] + 0.5 * (b - a)[:, None] * _NODES
+            z = 0.5 * (a + b)[:, None] + 0.5 * (b - a)[:, None] * nodes
             log_weight = -0.5 * z * z - log_total[:, None] - 0.5 * math.log(2 * math.pi)
-            weight = np.exp(log_weight) * _WEIGHTS * 0.5 * (b - a)[:, None]
+            weight = np.exp(log_weight) * weights * 0.5 * (b - a)[:, None]
             total += (weight * value(center[:, None] + sd * z)).sum(axis=1)
         return total
 

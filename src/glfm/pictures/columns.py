@@ -62,7 +62,7 @@ def pattern_table(
     values = at[at > 0]
     heights = table.to_numpy(dtype=np.float64, copy=True)
     heights[at > 0, 1:] *= values[:, None] * _LN10  # dx = x ln 10 d(log10 x)
-    heights[at > 0, 0] = log_heights(values, seen, seen.size)
+    heights[at > 0, 0] = log_heights(values, seen[~np.isin(seen, kind.points)], seen.size)
     heights[at == 0, 0] = (seen == 0.0).mean()
     return pd.DataFrame(heights, index=table.index, columns=table.columns), scale
 
@@ -76,7 +76,7 @@ def _log_grid(
     ends = [summary.cells(column, features).quantile(q)[0] for features in patterns for q in (0.1, 0.95)]
     low = max(min([low, *ends]), float(positive.min()) / 3.0)
     at = np.geomspace(low, max([high, *ends]), _POINTS)
-    at = np.unique(np.maximum(np.rint(at), 1.0)) if kind.name == "count" else at
+    at = np.unique(np.maximum(np.rint(at), 1.0)) if kind.name == "count" else at[~np.isin(at, kind.points)]
     return np.append(0.0, at) if _scale(kind, seen).zero else at
 
 

@@ -98,7 +98,7 @@ def _picture(kind: NumericKind, table: pd.DataFrame, seen: FloatArray, log: bool
     if kind.name == "count" and step == 1.0 and not log:
         drawn = {"type": "counts", "first": float(at[0]), "step": 1, "n": int(at.size), "log": False}
         return drawn | {"series": [_thin(h) for h in heights]}
-    rest = seen[seen != 0.0] if log or kind.atom is not None else seen
+    rest = seen[~np.isin(seen, np.append(0.0, kind.points) if log else kind.points)]
     if log:
         heights = [h * at * np.log(10.0) for h in heights]
         at, rest = np.log10(at), np.log10(rest)
