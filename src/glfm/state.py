@@ -46,9 +46,7 @@ class State:
     sweep: int = 0
 
     @classmethod
-    def start(
-        cls, problem: Problem, seed: np.random.SeedSequence, Z: NDArray[Any] | None = None
-    ) -> State:
+    def start(cls, problem: Problem, seed: np.random.SeedSequence, Z: NDArray[Any] | None = None) -> State:
         """Return a start near the data, at random, or one with the features, or scores, `Z`."""
         state = cls.blank(problem, seed)
         rng, bias = state.rng, int(problem.priors.bias)

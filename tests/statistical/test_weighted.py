@@ -89,11 +89,7 @@ def log_likelihood(problem: Problem, points: Floats) -> Floats:
 
 
 CLASSES = [
-    (i, j, k)
-    for i in range(4)
-    for j in range(4)
-    for k in range(4)
-    if i + j + k <= (PRIORS.max_features or 0)
+    (i, j, k) for i in range(4) for j in range(4) for k in range(4) if i + j + k <= (PRIORS.max_features or 0)
 ]
 
 
