@@ -368,7 +368,7 @@ class GLFM(TransformerMixin, BaseEstimator, Questions, Relations, WhatIf, Change
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the settings by name."""
         # A model that was pickled before there was a choice has binary features.
-        return {**super().get_params(deep), "features": self.__dict__.get("features", "binary")}
+        return {**BaseEstimator.get_params(self, deep), "features": self.__dict__.get("features", "binary")}
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -16,7 +16,7 @@ import numpy as np
 
 from glfm.kernels.collapsed import draw_own_features
 from glfm.kernels.gaussian import interval_log_mass, log_cdf, quick_cdf, truncated_normal
-from glfm.kernels.jit import Bits, Floats, Ints, Rng, kernel
+from glfm.kernels.jit import Bits, Features, Floats, Ints, Rng, kernel
 from glfm.kernels.random import exponential, integer_below, normal, uniform
 from glfm.kernels.streams import Keys, seed_row
 
@@ -262,7 +262,7 @@ def _flip(
 
 
 @kernel
-def add_up(weights: Floats, z: Bits, mean: Floats) -> None:
+def add_up(weights: Floats, z: Features, mean: Floats) -> None:
     """Add up the weights of the features that a row has, times its scores."""
     mean[:] = 0.0
     for k in range(z.size):
@@ -290,9 +290,9 @@ def start_like(
     ends: Floats,
     n_points: int,
     weights: Floats,
-    Z_fit: Bits,
+    Z_fit: Features,
     lead: Floats,
-    z: Bits,
+    z: Features,
     mean: Floats,
     trial: Floats,
 ) -> None:
