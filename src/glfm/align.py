@@ -13,7 +13,7 @@ from scipy.optimize import linear_sum_assignment
 from glfm.column import FloatArray
 from glfm.draws import Draw
 
-__all__ = ["Alignment", "feature_order", "match", "representative"]
+__all__ = ["Alignment", "feature_order", "match", "match_scores", "representative"]
 
 _MOST_ROWS = 1500
 
@@ -91,6 +91,27 @@ def representative(draws: Sequence[Draw]) -> int:
 def feature_order(draw: Draw) -> NDArray[np.intp]:
     """Return the features of a draw, the most common first."""
     return np.argsort(-draw.Z.sum(axis=0), kind="stable")
+
+
+def match_scores(draw: Draw, other: Draw) -> tuple[NDArray[np.intp], FloatArray]:
+    """Match the features of two draws by their scores, one to one.
+
+    Return, per feature of `draw`, the feature of `other` (-1: none whose scores have a cosine of 0.5 or more,
+    of whatever sign) and by what to multiply scores of that one.
+    """
+    bias = int(draw.problem.priors.bias)
+    A, C = draw.activations[:, bias:], other.activations[:, bias:]
+    partner, slopes = np.full(A.shape[1], -1, dtype=np.intp), np.zeros(A.shape[1])
+    if A.shape[1] and C.shape[1]:
+        # Without a library of linear algebra: the same bits whatever the number of threads.
+        products = np.einsum("ni,nk->ik", A, C)
+        squares = np.square(C).sum(axis=0)
+        cosines = products / np.sqrt(np.square(A).sum(axis=0)[:, None] * squares)
+        mine, theirs = linear_sum_assignment(-np.abs(cosines))
+        found = np.abs(cosines[mine, theirs]) >= Alignment.ALIKE
+        mine, theirs = mine[found], theirs[found]
+        partner[mine], slopes[mine] = theirs, products[mine, theirs] / squares[theirs]
+    return partner, slopes
 
 
 def match(reference: NDArray[np.bool_], other: NDArray[np.bool_]) -> tuple[NDArray[np.intp], FloatArray]:

@@ -27,7 +27,7 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
 
     Parameters
     ----------
-    schema, alpha, weight_variance, bias, max_features, sampler, engine
+    schema, alpha, weight_variance, bias, max_features, sampler, features, engine
         As in `GLFM`.
     n_chains, n_warmup, n_draws, thin, n_jobs, random_state, progress
         As in `GLFM`; progress is not shown unless asked for.
@@ -62,6 +62,7 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
         bias: bool = True,
         max_features: int | None = None,
         sampler: Literal["auto", "collapsed", "hybrid"] = "auto",
+        features: Literal["binary", "weighted"] = "binary",
         n_chains: int = 4,
         n_warmup: int = 400,
         n_draws: int = 100,
@@ -79,6 +80,7 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
         self.bias = bias
         self.max_features = max_features
         self.sampler = sampler
+        self.features = features
         self.n_chains = n_chains
         self.n_warmup = n_warmup
         self.n_draws = n_draws

@@ -193,6 +193,11 @@ class GLFM(TransformerMixin, BaseEstimator, Questions, Relations, WhatIf, Change
         if is_partitioned(X):
             from glfm.distributed import frames
 
+            if priors.weighted:
+                raise SchemaError(
+                    'features="weighted" runs in this process and not where partitions are: fit with '
+                    'features="binary", or fit X.compute().'
+                )
             frame: Frame
             frames.check_settings(inactive=inactive, until=until)
             frame, schema, problem = frames.read(X, self.schema, priors, engine)
@@ -363,7 +368,7 @@ class GLFM(TransformerMixin, BaseEstimator, Questions, Relations, WhatIf, Change
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the settings by name."""
         # A model that was pickled before there was a choice has binary features.
-        return {**super().get_params(deep), "features": self.__dict__.get("features", "binary")}
+        return {**BaseEstimator.get_params(self, deep), "features": self.__dict__.get("features", "binary")}
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -434,6 +439,11 @@ class GLFM(TransformerMixin, BaseEstimator, Questions, Relations, WhatIf, Change
         features = self._parameters["features"]
         if features not in ("binary", "weighted"):
             raise SchemaError(f'features is "binary" or "weighted", not {features!r}.')
+        if features == "weighted" and engine.only_shards:
+            raise SchemaError(
+                f'features="weighted" runs in this process, not on {type(engine).__name__}: choose '
+                "engine=LocalEngine(n_shards=...)."
+            )
         known = self.weight_variance, self.bias, self.max_features
         priors = Priors(fixed, prior, *known, weighted=features == "weighted")
         return priors, Schedule(self.n_warmup, self.n_draws, self.thin)

@@ -13,11 +13,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from glfm.align import Alignment, match
+from glfm.align import Alignment, match, match_scores
 from glfm.column import FloatArray
 from glfm.draws import Draw
+from glfm.kernels.hybrid import gram_matrix
 from glfm.kernels.newrows import add_weights, draw_features
+from glfm.kernels.newscores import place_scores
 from glfm.kernels.streams import Keys, fill_streams
+from glfm.kernels.weights import row_means
 from glfm.kinds.base import Noise
 from glfm.placing import MOST_OWN, Ends, Prior, salt_of
 from glfm.problem import Problem
@@ -26,6 +29,7 @@ __all__ = ["PASSES", "STEPS", "NewRows", "Rows", "TrainingRows"]
 
 PASSES = 16  # for the first draw of a chain
 STEPS = 1  # for each of the others, which goes on from the one before
+SCORE_PASSES, SCORE_STEPS = 4, 2  # times as many where features have scores
 _ROWS_AT_ONCE = 512  # which go through a chain together
 
 
@@ -100,6 +104,7 @@ class _Placed:
     packed: NDArray[np.uint8]
     owners: NDArray[np.intp]
     extra: FloatArray
+    scores: NDArray[np.float32] | None = None  # 0 where a feature is absent
 
 
 class NewRows(Rows):
@@ -160,8 +165,21 @@ class NewRows(Rows):
         out = np.zeros((rows.size, part.stop - part.start))
         out[found] = placed.extra[at[found], part]
         bias = int(self._problem.priors.bias)
-        add_weights(placed.packed[rows], np.ascontiguousarray(self._draws[t].weights[:, part]), bias, out)
+        weights = np.ascontiguousarray(self._draws[t].weights[:, part])
+        if placed.scores is None:
+            add_weights(placed.packed[rows], weights, bias, out)
+        else:
+            means = np.empty_like(out)
+            A = np.ones((rows.size, len(weights)))
+            A[:, bias:] = placed.scores[rows]
+            row_means(A, len(weights), weights, 0, rows.size, means)
+            out += means
         return out
+
+    def activations(self, t: int) -> NDArray[Any]:
+        """Return which row has which feature of draw number `t`, or with which score."""
+        scores = self._placed[t].scores
+        return self.features(t) if scores is None else scores
 
     def noise(self, rng: np.random.Generator, t: int, table: int) -> Noise:
         return _RowNoise(self._keys, self._salt(t, table))
@@ -188,21 +206,24 @@ class NewRows(Rows):
         blocks = [slice(i, i + _ROWS_AT_ONCE) for i in range(0, max(self.n_rows, 1), _ROWS_AT_ONCE)]
         n_jobs = self._n_jobs if self._n_jobs and self._n_jobs > 0 else os.cpu_count() or 1
         pieces: list[list[_Placed]] = [[] for _ in self._draws]
+        follow = self._follow_scores if self._problem.priors.weighted else self._follow
         with ThreadPoolExecutor(n_jobs) as pool:
             for chain in chains.values():
                 plans = list(pool.map(self._plan, chain, [None, *chain[:-1]]))
-                for placed in pool.map(partial(self._follow, plans), blocks):
+                for placed in pool.map(partial(follow, plans), blocks):
                     for t, piece in zip(chain, placed, strict=True):
                         pieces[t].append(piece)
         return [_joined(parts) for parts in pieces]
 
     def _plan(self, t: int, before: int | None) -> _Plan:
         """Return what placing rows under draw `t` takes, after the draw `before` of the same chain."""
-        draw = self._draws[t]
+        draw, problem = self._draws[t], self._problem
         sd, weights = self._ends.scaled(draw)
         prior = self.prior(t, np.zeros(1, dtype=np.intp))
-        partner = None
-        if before is not None:
+        partner = slopes = None
+        if before is not None and problem.priors.weighted:
+            partner, slopes = match_scores(draw, self._draws[before])
+        elif before is not None:
             partner, alike = match(draw.Z, self._draws[before].Z)
             partner = np.where(alike >= Alignment.ALIKE, partner, -1)
         return _Plan(
@@ -214,7 +235,48 @@ class NewRows(Rows):
             log_rate=prior.log_rate,
             most_own=int(prior.most_own[0]),
             partner=partner,
+            slopes=slopes,
         )
+
+    def _follow_scores(self, plans: Sequence[_Plan], some: slice) -> list[_Placed]:
+        """Take some rows through the draws of a chain, with scores."""
+        problem, bias = self._problem, int(self._problem.priors.bias)
+        ends, keys = self._ends, self._keys[some]
+        own, length = np.zeros(keys.size, dtype=np.int64), np.zeros(keys.size)
+        lead, A = np.ones((keys.size, problem.n_pseudo)), np.empty((keys.size, 0))
+        placed = []
+        for plan in plans:
+            fresh = plan.partner is None
+            A = np.empty((keys.size, len(plan.weights))) if fresh else plan.carry(A, bias)
+            extra = np.zeros((keys.size, problem.n_pseudo))
+            place_scores(
+                keys,
+                plan.salt,
+                *ends.under(self._draws[plan.t], some),
+                ends.form,
+                ends.aux,
+                ends.starts,
+                plan.sd,
+                plan.weights,
+                gram_matrix(plan.weights),
+                plan.log_odds,
+                bias,
+                plan.log_rate,
+                problem.priors.weight_variance,
+                plan.most_own,
+                SCORE_PASSES * self._n_passes if fresh else SCORE_STEPS * self._n_steps,
+                self._draws[plan.t].activations if fresh else A[:0],
+                A,
+                own,
+                length,
+                lead,
+                extra,
+            )
+            owners = np.flatnonzero(own)
+            scaled = extra[owners] * problem.per_pseudo_column(plan.sd)
+            packed, scores = np.packbits(A[:, bias:] != 0, axis=1), A[:, bias:].astype(np.float32)
+            placed.append(_Placed(packed, owners + some.start, scaled, scores))
+        return placed
 
     def _follow(self, plans: Sequence[_Plan], some: slice) -> list[_Placed]:
         """Take some rows through the draws of a chain."""
@@ -268,14 +330,17 @@ class _Plan:
     log_rate: float
     most_own: int
     partner: NDArray[np.intp] | None
+    slopes: FloatArray | None = None
 
-    def carry(self, Z: NDArray[np.uint8], bias: int) -> NDArray[np.uint8]:
+    def carry(self, Z: NDArray[Any], bias: int) -> NDArray[Any]:
         """Return features under the draw before as features of this one, off without a counterpart."""
         assert self.partner is not None
-        out = np.zeros((len(Z), len(self.weights)), dtype=np.uint8)
+        out = np.zeros((len(Z), len(self.weights)), dtype=Z.dtype)
         out[:, :bias] = 1
         known = np.flatnonzero(self.partner >= 0)
         out[:, bias + known] = Z[:, bias + self.partner[known]]
+        if self.slopes is not None:
+            out[:, bias:] *= self.slopes
         return out
 
 
@@ -285,6 +350,9 @@ def _joined(pieces: Sequence[_Placed]) -> _Placed:
         np.concatenate([piece.packed for piece in pieces]),
         np.concatenate([piece.owners for piece in pieces]),
         np.concatenate([piece.extra for piece in pieces]),
+        None
+        if pieces[0].scores is None
+        else np.concatenate([piece.scores for piece in pieces if piece.scores is not None]),
     )
 
 

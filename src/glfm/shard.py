@@ -68,7 +68,7 @@ class Flips:
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """What a shard adds to Z'Z, to Z'Y in units of the noise, to y'y and to counts; and its order of visits."""
+    """What a shard adds to Z'Z, to Z'Y in units of the noise, to y'y, to counts; and its order of visits."""
 
     ZZ: FloatArray
     ZY: FloatArray
@@ -147,8 +147,8 @@ class Crew(Protocol):
 class Shard:
     """Rows of a table with their features and pseudo-observations.
 
-    Unused columns of Z are zero; weighted features stand there with their scores. `scattered` is a feature that has been proposed; once `stop` is set,
-    work is given up.
+    Unused columns of Z are zero; weighted features stand there with their scores. `scattered` is a feature
+    that has been proposed; once `stop` is set, work is given up.
     """
 
     problem: Problem

@@ -46,9 +46,7 @@ class State:
     sweep: int = 0
 
     @classmethod
-    def start(
-        cls, problem: Problem, seed: np.random.SeedSequence, Z: NDArray[Any] | None = None
-    ) -> State:
+    def start(cls, problem: Problem, seed: np.random.SeedSequence, Z: NDArray[Any] | None = None) -> State:
         """Return a start near the data, at random, or one with the features, or scores, `Z`."""
         state = cls.blank(problem, seed)
         rng, bias = state.rng, int(problem.priors.bias)
@@ -116,7 +114,7 @@ class State:
     @property
     def counts(self) -> NDArray[np.int64]:
         """How many rows have each feature in use, the bias included."""
-        return np.count_nonzero(self.Z[:, : self.width], axis=0).astype(np.int64)
+        return np.asarray(np.count_nonzero(self.Z[:, : self.width], axis=0), dtype=np.int64)
 
     def grow(self, width: int) -> None:
         """Make room for at least `width` features."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from os import PathLike
 from pathlib import Path
@@ -190,12 +190,17 @@ def _write_draws(writer: Writer, problem: Problem, draws: Draws) -> None:
     # A byte per row at least, so that the size of the file bounds the number of rows.
     parts = [draw.packed if draw.n_features else np.zeros((problem.n_rows, 1), np.uint8) for draw in draws]
     writer.array("draws/Z", np.empty(0, np.uint8), *(part.ravel() for part in parts))
+    if problem.priors.weighted:
+        present = (draw.scores[draw.Z] for draw in draws if draw.scores is not None)
+        writer.array("draws/scores", np.empty(0, np.float32), *present)
 
 
 def _write_chain(writer: Writer, i: int, chain: Chain) -> dict[str, Any]:
     state = chain.state
     writer.array(f"chains/{i}/rng", state.rng)
-    writer.array(f"chains/{i}/Z", np.packbits(state.Z, axis=1))
+    writer.array(f"chains/{i}/Z", np.packbits(state.Z != 0, axis=1))
+    if chain.problem.priors.weighted:
+        writer.array(f"chains/{i}/scores", state.Z[state.Z != 0])
     writer.array(f"chains/{i}/Y", state.Y)
     writer.array(f"chains/{i}/B", state.B)
     writer.array(f"chains/{i}/variance", state.variance)
@@ -310,12 +315,20 @@ def _priors(stored: dict[str, Any]) -> Priors:
     priors = Priors(**arguments)
     if type(priors.bias) is not bool or type(priors.max_features) not in (int, type(None)):
         raise ValueError("bias is a bool and max_features a whole number")
+    if type(priors.weighted) is not bool:
+        raise ValueError("weighted is a bool")
     return priors
 
 
-def _finite(reader: Reader, name: str, shape: tuple[int, ...], above: float = -_LARGEST) -> FloatArray:
+def _finite(
+    reader: Reader,
+    name: str,
+    shape: tuple[int, ...],
+    above: float = -_LARGEST,
+    dtype: type[np.float32] | type[np.float64] = np.float64,
+) -> NDArray[Any]:
     """Read numbers above `above` whose squares are finite: compiled loops trust them."""
-    values = reader.array(name, np.float64, shape)
+    values = reader.array(name, dtype, shape)
     if not ((values > above) & (values < _LARGEST)).all():
         raise reader.error(f"its member '{name}.npy' holds numbers that no fit has")
     return values
@@ -350,10 +363,12 @@ def _read_draws(reader: Reader, problem: Problem, n_draws: int, rowless: bool) -
     size = [n_rows * max(-(-k // 8), 1) for k in n_features]
     packed = np.split(reader.array("draws/Z", np.uint8, (sum(size),)), np.cumsum(size)[:-1])
     each = np.split(weights, np.cumsum(width)[:-1])
-    scores = _finite(reader, "draws/log_likelihood", (n_draws,)) if rowless else None
+    likelihood = _finite(reader, "draws/log_likelihood", (n_draws,)) if rowless else None
+    features = [packed[t].reshape(n_rows, -1)[:, : -(-n_features[t] // 8)].copy() for t in range(n_draws)]
+    weighted = problem.priors.weighted
+    scores = _scores(reader, "draws/scores", features, n_features, np.float32) if weighted else None
     draws = []
     for t in range(n_draws):
-        Z = packed[t].reshape(n_rows, -1)[:, : -(-n_features[t] // 8)].copy()
         draw = Draw(
             problem=problem,
             chain=chain[t],
@@ -362,14 +377,36 @@ def _read_draws(reader: Reader, problem: Problem, n_draws: int, rowless: bool) -
             weights=each[t].copy(),
             variances=variance[t].copy(),
             thetas=tuple(_thetas(reader, problem, theta[t])),
-            packed=Z,
+            packed=features[t],
+            scores=None if scores is None else scores[t],
         )
         if not draw.Z.any(axis=0).all():
             raise reader.error("it has a feature that no row has")
-        if scores is not None:
-            draw.__dict__["log_likelihood"] = float(scores[t])
+        if likelihood is not None:
+            draw.__dict__["log_likelihood"] = float(likelihood[t])
         draws.append(draw)
     return draws
+
+
+def _scores(
+    reader: Reader,
+    name: str,
+    packed: Sequence[NDArray[np.uint8]],
+    width: Sequence[int],
+    dtype: type[np.float32] | type[np.float64],
+) -> list[NDArray[Any]]:
+    """Read the scores of the features that rows have, some features after the others."""
+    present = [np.unpackbits(one, axis=1, count=k) != 0 for one, k in zip(packed, width, strict=True)]
+    sizes = [int(one.sum()) for one in present]
+    values = _finite(reader, name, (sum(sizes),), dtype=dtype)
+    if not values.all():
+        raise reader.error(f"its member '{name}.npy' has a score of 0, which no row has")
+    found = []
+    for one, mine in zip(present, np.split(values, np.cumsum(sizes)[:-1]) if sizes else (), strict=True):
+        A = np.zeros(one.shape, dtype=dtype)
+        A[one] = mine
+        found.append(A)
+    return found
 
 
 def _read_chain(reader: Reader, problem: Problem, i: int, head: dict[str, Any], draws: list[Draw]) -> Chain:
@@ -377,9 +414,13 @@ def _read_chain(reader: Reader, problem: Problem, i: int, head: dict[str, Any], 
     width = whole(reader, head["width"], least=bias)
     room = whole(reader, head["room"], least=max(width, 1))
     packed = reader.array(f"chains/{i}/Z", np.uint8, (n_rows, -(-room // 8)))
-    Z = np.unpackbits(packed, axis=1, count=room)
+    Z: NDArray[Any] = np.unpackbits(packed, axis=1, count=room)
+    if problem.priors.weighted:
+        Z = _scores(reader, f"chains/{i}/scores", [packed], [room], np.float64)[0]
     if not (
-        Z[:, :bias].all() and Z[:, bias:width].any(axis=0).all() and not Z[problem.pinned_rows, bias:].any()
+        (Z[:, :bias] == 1).all()
+        and Z[:, bias:width].any(axis=0).all()
+        and not Z[problem.pinned_rows, bias:].any()
     ):
         raise reader.error("its chains have features that no row has")
     n_steps = [kind.n_steps for kind in problem.kinds.values()]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,7 +15,7 @@ __all__ = ["carried"]
 
 
 def carried(
-    state: State, problem: Problem, source: NDArray[np.intp], features: NDArray[np.bool_] | None = None
+    state: State, problem: Problem, source: NDArray[np.intp], features: NDArray[Any] | None = None
 ) -> State:
     """Return a state for another table, from which a chain can go on; `state` stays as it is.
 
@@ -29,17 +31,17 @@ def carried(
     source
         For each of its rows the row of the old table that it was; -1: a new row.
     features
-        Which new row has which feature, without the bias; None: there are no new rows.
+        Which new row has which feature, or with which score, without the bias; None: there are no new rows.
     """
     bias, known = int(problem.priors.bias), source >= 0
-    Z = np.ones((problem.n_rows, state.width), dtype=np.uint8)
+    Z = np.ones((problem.n_rows, state.width), dtype=problem.dtype)
     Z[known] = state.Z[source[known], : state.width]
     if features is not None:
         Z[~known, bias:] = features
     Z[problem.pinned_rows, bias:] = 0
     used = Z.any(axis=0)  # a feature that no row has any more is gone; every row has the bias
     width = int(used.sum())
-    room = np.zeros((problem.n_rows, max(2 * width, 16)), dtype=np.uint8)
+    room = np.zeros((problem.n_rows, max(2 * width, 16)), dtype=problem.dtype)
     room[:, :width] = Z[:, used]
     Y = np.zeros((problem.n_rows, problem.n_pseudo))
     Y[known] = state.Y[source[known]]

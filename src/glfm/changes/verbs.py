@@ -233,7 +233,7 @@ class Changes(ABC):
             states = [Draw.of(old, chain.state, chain.index, 0) for chain in chains]
             placed = NewRows(x_new, old, states, self._sample_seed, self.n_jobs)
         after = [
-            carried(chain.state, problem, source, None if placed is None else placed.features(i))
+            carried(chain.state, problem, source, None if placed is None else placed.activations(i))
             for i, chain in enumerate(chains)
         ]
         moved = [

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glfm.kernels.collapsed import MOST_NEW, choose_columns, draw_own_features, gram_of
-from glfm.kernels.jit import Bits, Codes, Floats, Ints, Rng, kernel
+from glfm.kernels.jit import Bits, Codes, Features, Floats, Ints, Rng, kernel
 from glfm.kernels.random import gamma, integer_below, normal, uniform
 
 __all__ = [
@@ -56,7 +56,7 @@ def scatter(rng: Rng, share: float, pinned: NDArray[np.bool_], z: Bits) -> None:
 
 
 @kernel
-def sums_over(Z: Bits, width: int, Y: Floats, z: Bits, rows: Floats, sums: Floats) -> None:
+def sums_over(Z: Features, width: int, Y: Floats, z: Features, rows: Floats, sums: Floats) -> None:
     """Compute, over the rows with z = 1, how many have each feature, and the sums of y; or by scores z."""
     for k in range(width):
         rows[k] = 0.0
@@ -79,7 +79,7 @@ def draw_log_odds(rng: Rng, counts: Ints, n_rows: int, out: Floats) -> None:
 
 
 @kernel
-def count_rows(Z: Bits, width: int, out: Ints) -> None:
+def count_rows(Z: Features, width: int, out: Ints) -> None:
     """Count the rows that have each feature."""
     for k in range(width):
         out[k] = 0
@@ -89,7 +89,7 @@ def count_rows(Z: Bits, width: int, out: Ints) -> None:
 
 
 @kernel
-def rearrange(Z: Bits, width: int, layout: Ints) -> None:
+def rearrange(Z: Features, width: int, layout: Ints) -> None:
     """Let column j be what column `layout[j]` was, and clear those behind."""
     old = np.empty(Z.shape[1], Z.dtype)
     for n in range(Z.shape[0]):
@@ -102,7 +102,7 @@ def rearrange(Z: Bits, width: int, layout: Ints) -> None:
 
 @kernel
 def residual(
-    z: Bits, width: int, y: Floats, inv_sd: Floats, holes: Codes, W: Floats, r: Floats, c: Floats
+    z: Features, width: int, y: Floats, inv_sd: Floats, holes: Codes, W: Floats, r: Floats, c: Floats
 ) -> float:
     """Compute r = y - zW, zero in the holes, and c = Wr; return the squares of r."""
     for s in range(r.size):

@@ -1,16 +1,17 @@
 """The one way in which the package compiles a function."""
 
 from collections.abc import Callable
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Bits", "Codes", "Floats", "Ints", "Rng", "kernel"]
+__all__ = ["Bits", "Codes", "Features", "Floats", "Ints", "Rng", "kernel"]
 
 Floats = NDArray[np.float64]
 Bits = NDArray[np.uint8]
+Features = NDArray[Any]  # of rows: bits, or floats that are scores, 0 where a feature is absent
 Ints = NDArray[np.int64]
 Codes = NDArray[np.int32]
 Rng = NDArray[np.uint64]

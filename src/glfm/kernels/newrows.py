@@ -16,7 +16,7 @@ import numpy as np
 
 from glfm.kernels.collapsed import draw_own_features
 from glfm.kernels.gaussian import interval_log_mass, log_cdf, quick_cdf, truncated_normal
-from glfm.kernels.jit import Bits, Floats, Ints, Rng, kernel
+from glfm.kernels.jit import Bits, Features, Floats, Ints, Rng, kernel
 from glfm.kernels.random import exponential, integer_below, normal, uniform
 from glfm.kernels.streams import Keys, seed_row
 
@@ -25,10 +25,12 @@ __all__ = [
     "LARGEST",
     "add_up",
     "add_weights",
+    "draw_extra",
     "draw_features",
     "draw_pseudo",
     "list_cells",
     "one_pass",
+    "start_like",
 ]
 
 # What a cell says of its pseudo-observations.
@@ -260,17 +262,18 @@ def _flip(
 
 
 @kernel
-def add_up(weights: Floats, z: Bits, mean: Floats) -> None:
-    """Add up the weights of the features that a row has."""
+def add_up(weights: Floats, z: Features, mean: Floats) -> None:
+    """Add up the weights of the features that a row has, times its scores."""
     mean[:] = 0.0
     for k in range(z.size):
         if z[k]:
+            a = float(z[k])
             for s in range(mean.size):
-                mean[s] += weights[k, s]
+                mean[s] += a * weights[k, s]
 
 
 @kernel
-def _draw_extra(rng: Rng, spread: float, seen: Floats, residual: Floats, extra: Floats) -> None:
+def draw_extra(rng: Rng, spread: float, seen: Floats, residual: Floats, extra: Floats) -> None:
     """Draw what own features add, given the residuals where there are some, else from the prior."""
     gain = spread / (1.0 + spread)
     for s in range(seen.size):
@@ -281,15 +284,15 @@ def _draw_extra(rng: Rng, spread: float, seen: Floats, residual: Floats, extra: 
 
 
 @kernel
-def _start(
+def start_like(
     rng: Rng,
     where: Ints,
     ends: Floats,
     n_points: int,
     weights: Floats,
-    Z_fit: Bits,
+    Z_fit: Features,
     lead: Floats,
-    z: Bits,
+    z: Features,
     mean: Floats,
     trial: Floats,
 ) -> None:
@@ -390,7 +393,7 @@ def draw_features(
         n_cells, n_points = list_cells(low[n], high[n], form, aux, starts, sd, all_where, all_ends, seen)
         where, ends = all_where[:n_cells], all_ends[:n_cells]
         if Z_fit.shape[0]:
-            _start(rng, where, ends, n_points, weights, Z_fit, leads, z, mean, trial)
+            start_like(rng, where, ends, n_points, weights, Z_fit, leads, z, mean, trial)
             own[n] = 0
         else:
             add_up(weights, z, mean)
@@ -419,4 +422,4 @@ def draw_features(
             )
         own[n] = j
         if j > 0:
-            _draw_extra(rng, j * weight_variance, seen, residual, extra[n])
+            draw_extra(rng, j * weight_variance, seen, residual, extra[n])

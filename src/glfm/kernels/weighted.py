@@ -88,7 +88,9 @@ def draw_factors(rng: Rng, squares: Floats, counts: Ints, lengths: Floats, S: in
         u, here = 0.0, -0.5 * (squares[k] + lengths[k])
         for _ in range(2):
             there = u + width * normal(rng)
-            score = p * there - 0.5 * (squares[k] * math.exp(2.0 * there) + lengths[k] * math.exp(-2.0 * there))
+            score = p * there - 0.5 * (
+                squares[k] * math.exp(2.0 * there) + lengths[k] * math.exp(-2.0 * there)
+            )
             if math.log(uniform(rng)) < score - here:
                 u, here = there, score
         out[k] = math.exp(u)
@@ -454,9 +456,7 @@ def score_rows(
                         a[k] = kept[k]
             if changed and born > 0:
                 bear(rng, a[width : width + born], length, holes, r, weight_variance, W[width : width + born])
-                _settle(
-                    rng, width, width + born, bias, n_rows, order, log_odds, here, elsewhere, W, G
-                )
+                _settle(rng, width, width + born, bias, n_rows, order, log_odds, here, elsewhere, W, G)
                 width += born
         for t in range(holes.size):
             s = holes[t]

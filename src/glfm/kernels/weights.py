@@ -5,7 +5,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from glfm.kernels.jit import Bits, Floats, Rng, kernel
+from glfm.kernels.jit import Features, Floats, Rng, kernel
 from glfm.kernels.linalg import cholesky, solve_lower, solve_upper
 from glfm.kernels.random import gamma, normal
 
@@ -96,7 +96,7 @@ def draw_noise_and_weights(
 
 
 @kernel
-def row_means(Z: Bits, width: int, B: Floats, start: int, stop: int, out: Floats) -> None:
+def row_means(Z: Features, width: int, B: Floats, start: int, stop: int, out: Floats) -> None:
     """Compute the rows `start` to `stop` of Z B."""
     S = B.shape[1]
     for n in range(start, stop):

@@ -103,7 +103,7 @@ def geweke_scores(
 
 def to_state(draw: PriorDraw, problem: Problem, seed: np.random.SeedSequence) -> State:
     """Return a draw of everything as a state of a chain."""
-    state = State.start(problem, seed, draw.Z.astype(np.bool_))
+    state = State.start(problem, seed, draw.Z)
     state.Y[:] = draw.Y
     state.B = draw.B.copy()
     state.variance[:] = draw.variance
@@ -115,6 +115,8 @@ def to_state(draw: PriorDraw, problem: Problem, seed: np.random.SeedSequence) ->
 
 def _names(kinds: Mapping[str, Kind], priors: Priors) -> list[str]:
     names = ["K", "sum Z", "rows with a feature", "sum of ZZ'", "sum of ZZ' squared"]
+    if priors.weighted:
+        names += ["squared scores", "scores to the fourth", "products of scores squared"]
     if priors.alpha is None:
         names += ["alpha", "alpha squared"]
     for name, kind in kinds.items():
@@ -133,11 +135,16 @@ def _quantities(
     Pseudo-observations and cells are squashed into (-1, 1): with s2 ~ InverseGamma(2, 2) their squares would
     have no variance.
     """
-    Z = draw.Z.astype(np.float64)
+    Z = (draw.Z != 0).astype(np.float64)
     shared = Z @ Z.T
     own = shared.diagonal().copy()
     np.fill_diagonal(shared, 0.0)
     values = [Z.shape[1], Z.sum(), np.count_nonzero(own), shared.sum(), (shared * shared).sum()]
+    if priors.weighted:
+        squares, shared = np.square(draw.Z), draw.Z @ draw.Z.T
+        np.fill_diagonal(shared, 0.0)
+        shared = np.tanh(shared)
+        values += [np.tanh(squares).sum(), np.tanh(squares**2).sum(), (shared * shared).sum()]
     if priors.alpha is None:
         values += [draw.alpha, draw.alpha**2]
     squashed_y = np.tanh(draw.Y)

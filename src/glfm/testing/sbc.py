@@ -210,7 +210,8 @@ def _as_draw(draw: PriorDraw, problem: Problem) -> Draw:
         weights=draw.B[np.concatenate([bias, had])],
         variances=draw.variance,
         thetas=tuple(draw.theta),
-        packed=np.packbits(Z[:, had], axis=1),
+        packed=np.packbits(Z[:, had] != 0, axis=1),
+        scores=Z[:, had].astype(np.float32) if problem.priors.weighted else None,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +27,8 @@ class PriorDraw:
     Parameters
     ----------
     Z
-        Features, rows x features, without the bias; the order of the features means nothing.
+        Features, rows x features, without the bias; the order of the features means nothing. Weighted ones
+        have their scores here, 0 where a row has not got one.
     alpha
         Concentration.
     B
@@ -41,7 +43,7 @@ class PriorDraw:
         Encoded cells, rows x columns, none of them missing.
     """
 
-    Z: NDArray[np.uint8]
+    Z: NDArray[Any]
     alpha: float
     B: FloatArray
     variance: FloatArray
@@ -73,6 +75,8 @@ def simulate_prior(
         Rows that never have a feature: the prior is that given their having none.
     """
     alpha, Z = _draw_features(rng, n_rows, priors, pinned)
+    if priors.weighted:
+        Z = Z * rng.standard_normal(Z.shape)
     columns = list(kinds.values())
     variance = np.array([_draw_variance(rng, kind) for kind in columns])
     theta = [_draw_theta(rng, kind) for kind in columns]
@@ -108,7 +112,7 @@ def simulate_cells(
     return Y, x
 
 
-def row_means(Z: NDArray[np.uint8], B: FloatArray) -> FloatArray:
+def row_means(Z: NDArray[Any], B: FloatArray) -> FloatArray:
     """Return the means of the pseudo-observations; a first row of B beyond the features is the bias."""
     if B.shape[0] == Z.shape[1]:
         return np.asarray(Z @ B)
@@ -117,7 +121,7 @@ def row_means(Z: NDArray[np.uint8], B: FloatArray) -> FloatArray:
 
 def _draw_features(
     rng: np.random.Generator, n_rows: int, priors: Priors, pinned: NDArray[np.bool_] | None
-) -> tuple[float, NDArray[np.uint8]]:
+) -> tuple[float, NDArray[Any]]:
     free = np.arange(n_rows) if pinned is None else np.flatnonzero(~pinned)
     n_pinned = n_rows - free.size
     harmonic_pinned = sum(1.0 / n for n in range(1, n_pinned + 1))
