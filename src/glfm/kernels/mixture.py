@@ -7,7 +7,7 @@ import numpy as np
 from glfm.kernels.gaussian import cdf, interval_log_mass
 from glfm.kernels.jit import Floats, kernel
 
-__all__ = ["mixture_log_density", "mixture_log_mass", "mixture_quantile"]
+__all__ = ["interpolate", "mixture_log_density", "mixture_log_mass", "mixture_quantile"]
 
 
 @kernel
@@ -87,4 +87,24 @@ def mixture_log_mass(lower: Floats, upper: Floats, mean: Floats, sd: Floats, log
             for t in range(n_parts):
                 total += math.exp(part[t] - best)
             out[n] = best + math.log(total / n_parts)
+    return out
+
+
+@kernel
+def interpolate(at: Floats, points: Floats, height: Floats) -> Floats:
+    """Return values between whole numbers, by the polynomial through the six around each place.
+
+    `points` are whole numbers, ascending, that hold those six for every place.
+    """
+    out = np.empty(at.shape)
+    for n in range(at.shape[0]):
+        for t in range(at.shape[1]):
+            left = math.floor(at[n, t])
+            u = at[n, t] - left
+            a, b, c, d, e, f = u + 2.0, u + 1.0, u, u - 1.0, u - 2.0, u - 3.0
+            i = np.searchsorted(points, left - 2.0)
+            outer = b * c * d * e * (a * height[i + 5] - f * height[i]) / 120.0
+            middle = a * c * d * f * (e * height[i + 1] - b * height[i + 4]) / 24.0
+            inner = a * b * e * f * (c * height[i + 3] - d * height[i + 2]) / 12.0
+            out[n, t] = outer + middle + inner
     return out
