@@ -112,9 +112,10 @@ class Curve:
         rise = v - v0
         inside = (at > 0) & (at < self.scores.size)
         with np.errstate(all="ignore"):
-            bend = rise * (d0 + d1 - 2.0 * s)
-            a, b, c = height * (s - d0) + bend, height * d0 - bend, -s * rise
-            t = 2.0 * c / (-b - np.sqrt(np.maximum(b * b - 4.0 * a * c, 0.0)))
+            part, d0, d1 = rise / height, d0 / s, d1 / s  # slopes in units of the chord's: no square is lost
+            bend = part * (d0 + d1 - 2.0)
+            a, b = 1.0 - d0 + bend, d0 - bend
+            t = 2.0 * part / (b + np.sqrt(np.maximum(b * b + 4.0 * a * part, 0.0)))
             return np.where(inside, w0 + width * np.clip(t, 0.0, 1.0), w0 + rise / s)
 
     def log_slope(self, v: FloatArray) -> FloatArray:
@@ -126,8 +127,8 @@ class Curve:
         inside = (at > 0) & (at < self.scores.size)
         t1 = t * (1.0 - t)
         with np.errstate(all="ignore"):
-            slope = s * s * (d1 * t * t + 2.0 * s * t1 + d0 * (1.0 - t) ** 2)
-            slope = slope / (s + (d0 + d1 - 2.0 * s) * t1) ** 2
+            slope = d1 * t * t + 2.0 * s * t1 + d0 * (1.0 - t) ** 2
+            slope = slope / (1.0 + ((d0 + d1) / s - 2.0) * t1) ** 2
             return np.asarray(-np.log(np.where(inside, slope, s)) - np.log(self._frame[1]))
 
 
@@ -152,7 +153,7 @@ def _fill_forward(
         width = scores[k] - scores[start]
         t = (w[i] - scores[start]) / width
         t1 = t * (1.0 - t)
-        part = (s * t * t + left[k] * t1) / (s + (left[k] + right[k] - 2.0 * s) * t1)
+        part = (t * t + left[k] / s * t1) / (1.0 + ((left[k] + right[k]) / s - 2.0) * t1)
         out[i] = values[start] + s * width * part
 
 

@@ -114,6 +114,26 @@ def test_pseudo_observations_are_finite_and_say_what_the_cell_says(name: str) ->
 
 
 @pytest.mark.parametrize("name", NUMBERS)
+def test_quantile_mapping_takes_every_column(name: str) -> None:
+    @fast
+    @given(column_of(name), st.floats(-3.0, 3.0), st.integers(1, 6))
+    def check(column: Column, center: float, times: int) -> None:
+        column = Column("a", np.tile(column.values, times), column.type)  # repeated values may be spikes
+        kind = KINDS[name](mapping="quantile").learn(column)
+        assert Kind.from_dict(json.loads(json.dumps(kind.to_dict()))) == kind
+        x = kind.encode(column)
+        location = np.full((x.size, 1), center)
+        score = kind.log_density(x, location, 1.0, np.empty(0))
+        np.testing.assert_array_equal(np.isfinite(score), ~column.missing)
+        at = np.unique(column.observed)
+        below = kind.cdf(at, location[: at.size], 1.0, np.empty(0))
+        assert (np.diff(below) >= 0.0).all()
+        assert ((below >= 0.0) & (below <= 1.0)).all()
+
+    check()
+
+
+@pytest.mark.parametrize("name", NUMBERS)
 def test_cdf_grows_from_zero_to_one(name: str) -> None:
     @fast
     @given(column_of(name), st.floats(-3.0, 3.0))
