@@ -175,10 +175,20 @@ class NumberCells(Cells[NumericKind]):
 
     def mean(self) -> FloatArray:
         """Return the mean."""
-        if self.kind.is_quantile:  # whose integrals are long
+        link = self.kind.link
+        if self._is_line:
+            return np.asarray(link.forward(_average(list(self._mixture[0].T))))
+        if link.transform is None:
             return self._interpolated_mean()
         parts = zip(self.locations, self.variances, self.thetas, strict=True)
         return _average([self.kind.mean(at, float(s2), theta) for at, s2, theta in parts])
+
+    @property
+    def _is_line(self) -> bool:
+        """Whether values are a linear function of the pseudo-scale."""
+        link = self.kind.link
+        is_line = link.mapping.name == "affine" and link.transform is None and link.curve is None
+        return bool(np.isinf(self.kind.lowest)) and is_line
 
     def _interpolated_mean(self) -> FloatArray:
         """Return the mean, that of every component read between points of a lattice of means and sds.
@@ -204,9 +214,7 @@ class NumberCells(Cells[NumericKind]):
     def sd(self) -> FloatArray:
         """Return the standard deviation."""
         link = self.kind.link
-        # A difference of squares would lose the digits of values far from zero.
-        is_line = link.mapping.name == "affine" and link.transform is None and link.curve is None
-        if np.isinf(self.kind.lowest) and is_line:
+        if self._is_line:  # a difference of squares would lose the digits of values far from zero
             return np.asarray(link.unit * link.scale * np.sqrt(np.add(*self.split())))
         parts = zip(self.locations, self.variances, self.thetas, strict=True)
         with np.errstate(over="ignore", invalid="ignore"):
