@@ -74,7 +74,14 @@ class Schema(Mapping[str, Kind | None]):
         self._evidence = evidence
 
     @classmethod
-    def infer(cls, data: Any, given: Mapping[Any, object] | None = None, *, evidence: bool = False) -> Schema:
+    def infer(
+        cls,
+        data: Any,
+        given: Mapping[Any, object] | None = None,
+        *,
+        evidence: bool = False,
+        predictive: bool = False,
+    ) -> Schema:
         """Choose a kind for every column that is not `given`, and learn what the kinds leave open.
 
         Parameters
@@ -90,6 +97,10 @@ class Schema(Mapping[str, Kind | None]):
             Short fits to at most 1,000 rows then predict hidden cells, and a kind that makes them more
             probable than the one chosen by rule, by more than three standard errors, replaces it; of several,
             the simplest that is not clearly worse than the best. It takes seconds to a minute.
+        predictive
+            Whether what kinds leave open is chosen to fill holes best rather than to be read: numbers have the
+            mapping "quantile", and levels observed less than ten times stand together. It is what `Imputer`
+            and the command impute use.
         """
         table = Frame.read(data)
         known = given if isinstance(given, Schema) else Schema({} if given is None else given)
@@ -114,6 +125,8 @@ class Schema(Mapping[str, Kind | None]):
                     ignored[name] = reasons[name]
             if kind is not None and not column.observed.size:
                 empty.append(name)
+            if kind is not None and predictive:
+                kind = kind.to_predict()
             kinds[name] = None if kind is None else _learn(kind, column)
         if all(kind is None for kind in kinds.values()):
             raise SchemaError(

@@ -109,6 +109,10 @@ class Kind(ABC):
     def learn(self, column: Column) -> Self:
         """Fill in what was left open from the observed cells of `column`."""
 
+    def to_predict(self) -> Self:
+        """Return the kind with choices that predict best where it leaves them open."""
+        return self
+
     @abstractmethod
     def encode(self, column: Column) -> FloatArray:
         """Return the column as float64 with NaN in the holes; raise `DataError` for what is not allowed."""

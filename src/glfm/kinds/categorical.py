@@ -21,6 +21,8 @@ from glfm.kinds.levelled import LevelledKind
 
 __all__ = ["Categorical"]
 
+_POOL = 10  # sightings below which levels stand together where prediction is all that counts
+
 
 @dataclass(frozen=True, kw_only=True)
 class Categorical(LevelledKind):
@@ -74,6 +76,9 @@ class Categorical(LevelledKind):
             return kind
         shares = np.where(rare, counts + 0.5, 0.0)
         return replace(kind, shares=tuple((shares / shares.sum()).tolist()))
+
+    def to_predict(self) -> Self:
+        return replace(self, pool=_POOL) if self.pool is None and self.shares is None else self
 
     @cached_property
     def _group(self) -> NDArray[np.intp]:

@@ -212,6 +212,10 @@ class NumericKind(Kind):
             unit=unit,
         )
 
+    def to_predict(self) -> Self:
+        given = self.mapping, self.transform, self.shift, self.scale, self.unit
+        return self if any(one is not None for one in given) else replace(self, mapping=QUANTILE)
+
     def _learn_more(self, x: FloatArray) -> Self:
         return self
 
