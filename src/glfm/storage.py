@@ -329,7 +329,8 @@ def _finite(
 ) -> NDArray[Any]:
     """Read numbers above `above` whose squares are finite: compiled loops trust them."""
     values = reader.array(name, dtype, shape)
-    if not ((values > above) & (values < _LARGEST)).all():
+    wide = values.astype(np.float64)
+    if not ((wide > above) & (wide < _LARGEST)).all():
         raise reader.error(f"its member '{name}.npy' holds numbers that no fit has")
     return values
 
