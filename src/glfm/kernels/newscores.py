@@ -12,8 +12,9 @@ import numpy as np
 from glfm.kernels.collapsed import choose_columns
 from glfm.kernels.jit import Codes, Floats, Ints, Rng, kernel
 from glfm.kernels.newrows import add_up, draw_extra, draw_pseudo, list_cells, start_like
+from glfm.kernels.own import MOST_OWN, N_CELLS, propose_own
 from glfm.kernels.streams import Keys, seed_row
-from glfm.kernels.weighted import MOST_OWN, N_CELLS, draw_scores, propose_own, redraw_scores
+from glfm.kernels.weighted import draw_scores, redraw_scores
 
 __all__ = ["place_scores"]
 
