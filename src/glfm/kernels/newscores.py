@@ -68,8 +68,9 @@ def _draw_row(
             for i in range(width):
                 G_scaled[k, i] = G[k, i] / variance
         known, gram = W_scaled, G_scaled
-    here[:] = 0
     elsewhere[:] = 1  # rows of the fit have every feature
+    for k in range(width):
+        here[k] = int(a[k] != 0.0)
     draw_scores(rng, a, width, bias, order, log_odds, here, elsewhere, direct, columns, c, known, gram)
     redraw_scores(rng, a, width, bias, direct, columns, c, known, gram, active, P, e)
 
