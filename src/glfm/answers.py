@@ -156,7 +156,7 @@ class Answers(ABC):
     def _summary(self) -> Summary:
         """What is read of the present draws."""
         check_is_fitted(self, "draws_")
-        self._problem.need_binary("read its features and what follows from them")
+        self._problem.priors.need_binary("read its features and what follows from them")
         known = self._summarised.get("draws")
         if known is None or known[0] is not self.draws_:
             known = self.draws_, Summary(self._frame, self._problem, self.draws_)

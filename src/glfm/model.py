@@ -329,6 +329,7 @@ class GLFM(TransformerMixin, BaseEstimator, Questions, Relations, WhatIf, Change
 
     def fit_transform(self, X: Any, y: None = None, **fit_params: Any) -> Any:
         """Fit, and return the probability of each feature for each row of the fit."""
+        self._settings(self._engine_for(X))[0].need_binary("read its features and what follows from them")
         return self.fit(X, y, **fit_params).transform()
 
     def calibration(

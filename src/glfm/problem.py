@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glfm.column import FloatArray
-from glfm.errors import DataError, SamplerError, SchemaError
+from glfm.errors import DataError, SamplerError
 from glfm.kinds.base import Evidence, Kind
 from glfm.kinds.levelled import LevelledKind
 from glfm.kinds.numeric import NumericKind
@@ -170,11 +170,6 @@ class Problem:
         if not good.all():
             name = self.names[self.owner[np.flatnonzero(~good)[0]]]
             raise SamplerError(f"The {what} of column {name!r} are not all finite.")
-
-    def need_binary(self, to: str) -> None:
-        """Refuse what weighted features have no answer for."""
-        if self.priors.weighted:
-            raise SchemaError(f'features="weighted" is for prediction: fit with features="binary" to {to}.')
 
     def per_pseudo_column(self, values: Sequence[float] | FloatArray) -> FloatArray:
         """Repeat a value per column for each of its free pseudo-columns."""

@@ -143,7 +143,7 @@ class Questions(Answers):
             A number; with a table one per row, as a column of its library.
         """
         check_is_fitted(self, "draws_")
-        self._problem.need_binary("ask for joint densities")
+        self._problem.priors.need_binary("ask for joint densities")
         asked = read_partial(values, self.schema_, unseen, as_values=True)
         known = read_partial(given, self.schema_, unseen)
         n = _common_rows(asked, known)
@@ -235,7 +235,7 @@ class Questions(Answers):
 
     def _oddness(self, X: Any, unseen: Unseen) -> tuple[Frame, Oddness]:
         check_is_fitted(self, "draws_")
-        self._problem.need_binary("look for odd cells and rows")
+        self._problem.priors.need_binary("look for odd cells and rows")
         draws = thinned(self.draws_)
         frame, rows = self._rows(X, unseen, draws)
         return frame, Oddness(rows, self._problem, draws, self._sample_seed, self.n_jobs)

@@ -53,7 +53,7 @@ class Relations(Answers):
         as `effects()` measures it (of a category the largest over levels).
         """
         check_is_fitted(self, "draws_")
-        self._problem.need_binary("measure how columns depend on each other")
+        self._problem.priors.need_binary("measure how columns depend on each other")
         found = self._summary.dependence
         if mass is None or kind not in ("mi", "probability"):
             return found.frame(kind)
@@ -85,7 +85,7 @@ class Relations(Answers):
             Features of its own that a new row may have do not count.
         """
         check_is_fitted(self, "draws_")
-        self._problem.need_binary("compare rows by their features")
+        self._problem.priors.need_binary("compare rows by their features")
         columns = None if wrt is None else [self._number(name) for name in _names(wrt)]
         every = pd.Index(self._frame.labels)
         placed: Rows = TrainingRows(self._problem, self.draws_)
@@ -129,7 +129,7 @@ class Relations(Answers):
             and `rows` (the most similar ones).
         """
         check_is_fitted(self, "draws_")
-        self._problem.need_binary("explain a value")
+        self._problem.priors.need_binary("explain a value")
         d = self._number(column)
         if not 0.0 < mass < 1.0:
             raise SchemaError(f"The mass of an interval lies between 0 and 1, not at {mass!r}.")

@@ -304,6 +304,7 @@ def _parameters(stored: dict[str, Any], reader: Reader, known: Collection[str]) 
     unknown = sorted(set(stored) - set(known))
     if unknown:
         raise reader.error(f"its model has a parameter {unknown[0]!r}, which this version of glfm has not")
+    stored = {"features": "binary", **stored}  # which earlier files need not say
     parameters = {name: tuple(v) if isinstance(v, list) else v for name, v in stored.items()}
     if parameters.get("schema") is not None:
         parameters["schema"] = Schema.from_json(json.dumps(parameters["schema"]))
@@ -329,7 +330,8 @@ def _finite(
 ) -> NDArray[Any]:
     """Read numbers above `above` whose squares are finite: compiled loops trust them."""
     values = reader.array(name, dtype, shape)
-    if not ((values > above) & (values < _LARGEST)).all():
+    wide = values.astype(np.float64)
+    if not ((wide > above) & (wide < _LARGEST)).all():
         raise reader.error(f"its member '{name}.npy' holds numbers that no fit has")
     return values
 

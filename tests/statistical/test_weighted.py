@@ -13,6 +13,7 @@ from scipy.special import log_ndtr, logsumexp, roots_genlaguerre, roots_jacobi
 from scipy.stats import kstest, poisson
 
 import glfm.hybrid
+import glfm.kernels.own as own_step
 import glfm.kernels.weighted as weighted
 import glfm.shard
 from glfm.chain import Chain
@@ -220,12 +221,12 @@ def test_own_features_have_their_density(n_cells: int, squares: float) -> None:
         mean.append(float((p * s).sum()))
     exact = np.append(mass, sum(mean)) / sum(mass)
     rng = np.arange(1, 5, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    known = np.empty(weighted.N_CELLS), np.empty(weighted.N_CELLS)
-    q = np.empty((weighted.MOST_OWN + 1, weighted.N_CELLS))
+    known = np.empty(own_step.N_CELLS), np.empty(own_step.N_CELLS)
+    q = np.empty((own_step.MOST_OWN + 1, own_step.N_CELLS))
     own, length, accepted = 0, 0.0, 0
     seen = np.zeros((n, most + 2))
     for t in range(n):
-        moved, own, length = weighted.propose_own(
+        moved, own, length = own_step.propose_own(
             rng, own, length, most, math.log(rate), n_cells, squares, s2_B, *known, q
         )
         accepted += moved

@@ -12,8 +12,9 @@ import numpy as np
 from glfm.kernels.collapsed import choose_columns
 from glfm.kernels.jit import Codes, Floats, Ints, Rng, kernel
 from glfm.kernels.newrows import add_up, draw_extra, draw_pseudo, list_cells, start_like
+from glfm.kernels.own import MOST_OWN, N_CELLS, propose_own
 from glfm.kernels.streams import Keys, seed_row
-from glfm.kernels.weighted import MOST_OWN, N_CELLS, draw_scores, propose_own, redraw_scores
+from glfm.kernels.weighted import draw_scores, redraw_scores
 
 __all__ = ["place_scores"]
 
@@ -67,8 +68,9 @@ def _draw_row(
             for i in range(width):
                 G_scaled[k, i] = G[k, i] / variance
         known, gram = W_scaled, G_scaled
-    here[:] = 0
     elsewhere[:] = 1  # rows of the fit have every feature
+    for k in range(width):
+        here[k] = int(a[k] != 0.0)
     draw_scores(rng, a, width, bias, order, log_odds, here, elsewhere, direct, columns, c, known, gram)
     redraw_scores(rng, a, width, bias, direct, columns, c, known, gram, active, P, e)
 
