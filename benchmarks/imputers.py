@@ -64,10 +64,20 @@ def encode(frame: pd.DataFrame, kinds: dict[str, Kind]) -> np.ndarray:
 
 
 def fill_glfm(holes: Holes) -> Guess:
-    """Fit with default settings, one thread."""
+    """Fit `glfm.Imputer` with default settings, one thread."""
+    settings = QUICK if holes.quick else {}
+    imputer = glfm.Imputer(holes.kinds, random_state=holes.seed, n_jobs=1, **settings)
+    return _of_model(holes, imputer.fit(holes.frame).model_)
+
+
+def fill_binary(holes: Holes) -> Guess:
+    """Fit `glfm.GLFM` with default settings, one thread."""
     settings = QUICK if holes.quick else {}
     model = glfm.GLFM(holes.kinds, random_state=holes.seed, n_jobs=1, progress=False, **settings)
-    model.fit(holes.frame)
+    return _of_model(holes, model.fit(holes.frame))
+
+
+def _of_model(holes: Holes, model: glfm.GLFM) -> Guess:
     predictive = model.predictive()
     mean = encode(predictive.impute("mean"), holes.kinds)
     median = mean.copy()

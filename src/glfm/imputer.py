@@ -9,12 +9,15 @@ import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from glfm.engine import Engine
+from glfm.engine import Engine, LocalEngine
 from glfm.model import GLFM
 from glfm.predictive import How, Unseen
 from glfm.schema import Schema
+from glfm.table import is_partitioned
 
-__all__ = ["Imputer"]
+__all__ = ["N_DRAWS", "N_WARMUP", "Imputer", "predicting"]
+
+N_WARMUP, N_DRAWS = 150, 100  # of each chain
 
 
 class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -27,10 +30,16 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
 
     Parameters
     ----------
-    schema, alpha, weight_variance, bias, max_features, sampler, features, engine
-        As in `GLFM`.
+    schema
+        As in `GLFM`. What its kinds leave open is chosen to predict, see `Schema.infer(predictive=True)`: the
+        mapping "quantile" for numbers, and one pool of the levels observed less than ten times.
+    features
+        As in `GLFM`; "auto": "weighted", which predict better than the binary features that people can read.
+        Where the shards of a table are spread over a cluster they are binary, and kinds stay as given.
     n_chains, n_warmup, n_draws, thin, n_jobs, random_state, progress
-        As in `GLFM`; progress is not shown unless asked for.
+        As in `GLFM`, with fewer sweeps, which weighted features need; progress is not shown unless asked for.
+    alpha, weight_variance, bias, max_features, sampler, engine
+        As in `GLFM`.
     how
         As in `GLFM.impute`: "auto", "mode", "mean", "median" or "sample" (one draw per table).
     unseen
@@ -62,11 +71,11 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
         bias: bool = True,
         max_features: int | None = None,
         sampler: Literal["auto", "collapsed", "hybrid"] = "auto",
-        features: Literal["binary", "weighted"] = "binary",
+        features: Literal["auto", "binary", "weighted"] = "auto",
         n_chains: int = 4,
-        n_warmup: int = 400,
-        n_draws: int = 100,
-        thin: int = 2,
+        n_warmup: int = N_WARMUP,
+        n_draws: int = N_DRAWS,
+        thin: int = 1,
         n_jobs: int | None = None,
         random_state: int | None = None,
         progress: bool = False,
@@ -94,7 +103,7 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
         """Draw from the posterior given a table; `y` is ignored."""
         X = self._checked(X, reset=True)
         settings = {name: value for name, value in self.get_params(deep=False).items() if name in _SHARED}
-        self.model_ = GLFM(**settings).fit(X)
+        self.model_ = predicting(X, **settings).fit(X)
         return self
 
     def transform(self, X: Any) -> Any:
@@ -122,6 +131,19 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
         tags.input_tags.string = True
         tags.input_tags.categorical = True
         return tags
+
+
+def predicting(
+    X: Any,
+    schema: Mapping[str, Any] | Schema | None = None,
+    features: Literal["auto", "binary", "weighted"] = "auto",
+    **settings: Any,
+) -> GLFM:
+    """Return a model, to be fitted to `X`, whose choices are those of `Imputer`."""
+    if is_partitioned(X) or not isinstance(settings.get("engine") or LocalEngine(), LocalEngine):
+        return GLFM(schema, features="binary" if features == "auto" else features, **settings)
+    chosen: Literal["binary", "weighted"] = "weighted" if features == "auto" else features
+    return GLFM(Schema.infer(X, schema, predictive=True), features=chosen, **settings)
 
 
 _SHARED = set(GLFM().get_params(deep=False))

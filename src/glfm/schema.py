@@ -98,9 +98,9 @@ class Schema(Mapping[str, Kind | None]):
             probable than the one chosen by rule, by more than three standard errors, replaces it; of several,
             the simplest that is not clearly worse than the best. It takes seconds to a minute.
         predictive
-            Whether what kinds leave open is chosen to fill holes best rather than to be read: numbers have the
-            mapping "quantile", and levels observed less than ten times stand together. It is what `Imputer`
-            and the command impute use.
+            Whether what kinds leave open is chosen to fill holes best rather than to be read: numbers have
+            the mapping "quantile", and levels observed less than ten times stand together. It is what
+            `Imputer` and the command impute use.
         """
         table = Frame.read(data)
         known = given if isinstance(given, Schema) else Schema({} if given is None else given)

@@ -65,11 +65,29 @@ class TestAlone:
         with pytest.raises(SchemaError, match="Unknown how"):
             imputer.set_params(how="guess").transform(X)
 
-    def test_settings_are_those_of_the_model(self):
-        own = glfm.Imputer().get_params()
-        assert {name: own[name] for name in own if name not in ("how", "unseen", "progress")} == {
-            name: value for name, value in glfm.GLFM().get_params().items() if name != "progress"
-        }
+    def test_settings_are_those_of_the_model_but_for_what_predicts_better(self):
+        own, model = glfm.Imputer().get_params(), glfm.GLFM().get_params()
+        assert set(own) - set(model) == {"how", "unseen"}
+        other = {name for name in model if own[name] != model[name]}
+        assert other == {"features", "n_warmup", "thin", "progress"}
+
+    def test_what_is_left_open_is_chosen_to_predict(self):
+        X = mixed()
+        X["city"] = ["Bern", "Ulm"] * 20 + [f"village {i}" for i in range(len(X) - 40)]
+        imputer = glfm.Imputer(**QUICK).fit(X)
+        kinds = imputer.model_.schema_.kinds
+        numbers = [kind for kind in kinds.values() if kind.is_number]
+        assert numbers
+        assert all(kind.mapping == "quantile" for kind in numbers)
+        assert kinds["city"].n_pseudo == 3
+        assert imputer.model_.features == "weighted"
+
+    def test_what_is_given_stays(self):
+        X = mixed()
+        name = next(name for name, kind in glfm.Schema.infer(X).items() if kind.name == "real")
+        imputer = glfm.Imputer({name: glfm.Real(mapping="affine")}, features="binary", **QUICK).fit(X)
+        assert imputer.model_.schema_[name].mapping == "affine"
+        assert imputer.model_.features == "binary"
 
     def test_clone_and_parameters(self):
         imputer = clone(glfm.Imputer({"x0": "real"}, how="mode", alpha=2.0)).set_params(n_draws=7)

@@ -143,7 +143,7 @@ def impute(
     *,
     options: Fitting,
 ) -> None:
-    """Fill the holes of a table.
+    """Fill the holes of a table, with the choices of glfm.Imputer, which predict best.
 
     With --model nothing is fitted: glfm impute --model model.glfm new.csv -o done.csv fills rows that the
     model has never seen, and without a table those of its own.
@@ -161,7 +161,7 @@ def impute(
     elif data is None:
         raise DataError("There is nothing to fill: name a table, or a model with --model.")
     else:
-        fitted = options.fit(data)
+        fitted = options.predictor(data)
         completed = fitted.impute(how=how.value, n=m)
     completed = [as_pandas(table) for table in (completed if m > 1 else [completed])]
     if output is None or m == 1:

@@ -48,7 +48,7 @@ def announce(model: GLFM, data: Any, say: Callable[[str], None]) -> None:
 
     rows = np.random.default_rng(0).permutation(frame.n_rows)[:_ROWS]
     problem = Problem(schema.kinds, np.asfortranarray(x[rows]), priors, None)
-    chain = Chain(problem, Schedule(_SWEEPS, 1), seed_sequence(0))
+    chain = Chain(problem, Schedule(_SWEEPS, 1), seed_sequence(0), n_shards=int(priors.weighted))
     per_row = _seconds_per_sweep(chain) / rows.size
     rounds = model.n_chains / engine.threads(model.n_jobs, model.n_chains)
     n_pseudo = sum(kind.n_pseudo for kind in schema.kinds.values())

@@ -111,6 +111,18 @@ class Fitting:
             progress=not self.quiet,
         )
 
+    def predictor(self, data: Path) -> GLFM:
+        """Return a model of the table in a file, fitted with the choices of `Imputer`."""
+        from glfm.files import read_table
+        from glfm.imputer import N_WARMUP, predicting
+
+        plain = self.model()
+        frame = read_table(data, na=self.na, schema=plain.schema)
+        settings = {**plain.get_params(deep=False), "n_warmup": N_WARMUP, "thin": 1, "features": "auto"}
+        model = predicting(frame, **settings)
+        self.announce(model, frame)
+        return model.fit(frame, time_budget=self.time_budget)
+
     def fit(self, data: Path, checkpoint: Path | None = None, checkpoint_every: float = 60.0) -> GLFM:
         """Return a model of the table in a file; go on from the checkpoint if there is one."""
         model = self.model()
@@ -128,13 +140,18 @@ class Fitting:
 
     def read(self, data: Path, model: GLFM) -> Any:
         """Return the table in a file, having said on stderr what it will cost to fit it."""
-        from glfm.cli.cost import announce
         from glfm.files import read_table
 
         frame = read_table(data, na=self.na, schema=model.schema)
+        self.announce(model, frame)
+        return frame
+
+    def announce(self, model: GLFM, frame: Any) -> None:
+        """Say on stderr what it will cost to fit a table, unless it is to be quiet."""
+        from glfm.cli.cost import announce
+
         if not self.quiet:
             announce(model, frame, lambda text: typer.echo(f"glfm: {text}", err=True))
-        return frame
 
 
 def fitting(command: Callable[..., None]) -> Callable[..., None]:
