@@ -21,7 +21,8 @@ import signal
 import time
 import warnings
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -70,7 +71,7 @@ METHODS = {
     "gcimpute": Method(peers.fill_gcimpute, "gcimpute", "gcimpute"),
     "miceforest": Method(peers.fill_miceforest, "miceforest", "miceforest"),
     "lace": Method(peers.fill_lace, "lace", "pylace"),
-    "glfm, binary": Method(imputers.fill_binary, "glfm", "pyglfm"),
+    "glfm binary": Method(imputers.fill_binary, "glfm", "pyglfm"),
     "glfm": Method(imputers.fill_glfm, "glfm", "pyglfm"),
 }
 
@@ -101,13 +102,13 @@ def load(task: Task) -> tuple[pd.DataFrame, dict[str, Kind]]:
     return frame, knowing_zeros(frame, kinds)
 
 
-def run(task: Task) -> Line:
+def run(task: Task, methods: Mapping[str, Method] = METHODS) -> Line:
     """Fill the hidden cells of one table by one method, and measure."""
     frame, kinds = load(task)
     hidden = hide(frame, task.percentage, [task.mask, task.percentage, zlib.crc32(task.table.encode())])
     holed = frame.mask(hidden)
     holes = Holes(holed, kinds, encode(holed, kinds), encode(frame, kinds), hidden, task.mask, task.quick)
-    method = METHODS[task.method]
+    method = methods[task.method]
     importlib.import_module(method.module)
     line: Line = {
         "table": task.table,
@@ -123,14 +124,14 @@ def run(task: Task) -> Line:
     try:
         guess = _in_time(method.fill, holes, task.limit)
     except Exception as error:
-        if task.method.startswith("glfm") and not isinstance(error, TimeoutError):
+        if method.package == "pyglfm" and not isinstance(error, TimeoutError):
             raise
         spent = round(time.process_time() - begin, 2)
         reason = f"{type(error).__name__}: {error}"[:200]
         return {**line, "failed": reason, "fit_seconds": spent, "score_seconds": 0.0}
     fitted = time.process_time()
-    line |= measure(guess, holes, frame)
-    if task.method.startswith("glfm"):
+    line |= measure(guess, holes, frame) | guess.more
+    if method.package == "pyglfm":
         assert line["outside"] == line["fractional"] == 0, f"glfm left the support on {task}"
     line["fit_seconds"] = round(fitted - begin, 2)
     line["score_seconds"] = round(time.process_time() - fitted, 2)
@@ -254,12 +255,12 @@ def plan(options: argparse.Namespace) -> Iterator[Task]:
                         )
 
 
-def installed(names: list[str]) -> list[str]:
+def installed(names: list[str], methods: Mapping[str, Method]) -> list[str]:
     """Return the methods that can run, and name those that cannot."""
-    there = [name for name in names if importlib.util.find_spec(METHODS[name].module)]
+    there = [name for name in names if importlib.util.find_spec(methods[name].module)]
     for name in names:
         if name not in there:
-            package = METHODS[name].package
+            package = methods[name].package
             say(
                 f"{name} is skipped: the package {package} is not installed (benchmarks/requirements-peers.txt)"
             )
@@ -277,13 +278,13 @@ def describe(line: Line) -> str:
     return ", ".join(shown)
 
 
-def parse(arguments: list[str] | None = None) -> argparse.Namespace:
+def parse(arguments: list[str] | None, methods: Mapping[str, Method], name: str) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="300 rows, 30 % hidden, 1 mask, short runs")
     parser.add_argument("--masks", type=int, help="3; 1 with --quick")
     parser.add_argument("--tables", default=",".join(TABLES))
     parser.add_argument("--percentages", help="30,10,50; 30 with --quick")
-    parser.add_argument("--methods", default=",".join(METHODS))
+    parser.add_argument("--methods", default=",".join(methods))
     parser.add_argument("--rows", type=int, help="at most so many rows of each table")
     parser.add_argument("--limit", type=int, default=1800, help="processor seconds after which a fit ends")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
@@ -293,15 +294,17 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     options.rows = options.rows or (300 if options.quick else None)
     given = options.percentages or ("30" if options.quick else ",".join(map(str, PERCENTAGES)))
     options.percentages = [int(p) for p in given.split(",")]
-    check_choices(parser, options, {"tables": TABLES, "methods": tuple(METHODS)})
+    check_choices(parser, options, {"tables": TABLES, "methods": tuple(methods)})
     if options.output is None:
-        options.output = RESULTS / ("imputation-quick.jsonl" if options.quick else "imputation.jsonl")
+        options.output = RESULTS / (f"{name}-quick.jsonl" if options.quick else f"{name}.jsonl")
     return options
 
 
-def main(arguments: list[str] | None = None) -> None:
-    options = parse(arguments)
-    options.methods = installed(options.methods)
+def main(
+    arguments: list[str] | None = None, methods: Mapping[str, Method] = METHODS, name: str = "imputation"
+) -> None:
+    options = parse(arguments, methods, name)
+    options.methods = installed(options.methods, methods)
     done = read(options.output)
     if any(line["quick"] != options.quick for line in done):
         raise SystemExit(f"{options.output} mixes quick and full runs: give another --output.")
@@ -310,7 +313,7 @@ def main(arguments: list[str] | None = None) -> None:
     todo = [task for task in tasks if task[:4] not in have]
     say(f"{len(tasks) - len(todo)} of {len(tasks)} fits are done")
     try:
-        failed = work(run, todo, done, options.output, options.jobs, describe)
+        failed = work(partial(run, methods=methods), todo, done, options.output, options.jobs, describe)
     except KeyboardInterrupt:
         raise SystemExit("Stopped; the same command goes on from here.") from None
     if failed:

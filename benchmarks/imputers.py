@@ -15,6 +15,7 @@ from heldout import marginal_scores
 
 import glfm
 from glfm.calibration import _enclosing_mass as enclosing_mass
+from glfm.cells import cells_of
 from glfm.kinds import Kind
 from glfm.table import Frame
 
@@ -47,11 +48,14 @@ class Guess(NamedTuple):
         The table filled for absolute error.
     judge
         Returns, of hidden cells, log density and mass of the smallest central interval that holds the truth.
+    more
+        What else there is to say of the fit.
     """
 
     mean: np.ndarray
     median: np.ndarray
     judge: Callable[[], tuple[np.ndarray | None, np.ndarray | None]] = lambda: (None, None)
+    more: dict[str, Any] = {}  # noqa: RUF012 - never written to
 
 
 def encode(frame: pd.DataFrame, kinds: dict[str, Kind]) -> np.ndarray:
@@ -67,17 +71,18 @@ def fill_glfm(holes: Holes) -> Guess:
     """Fit `glfm.Imputer` with default settings, one thread."""
     settings = QUICK if holes.quick else {}
     imputer = glfm.Imputer(holes.kinds, random_state=holes.seed, n_jobs=1, **settings)
-    return _of_model(holes, imputer.fit(holes.frame).model_)
+    return of_model(holes, imputer.fit(holes.frame).model_)
 
 
 def fill_binary(holes: Holes) -> Guess:
     """Fit `glfm.GLFM` with default settings, one thread."""
     settings = QUICK if holes.quick else {}
     model = glfm.GLFM(holes.kinds, random_state=holes.seed, n_jobs=1, progress=False, **settings)
-    return _of_model(holes, model.fit(holes.frame))
+    return of_model(holes, model.fit(holes.frame))
 
 
-def _of_model(holes: Holes, model: glfm.GLFM) -> Guess:
+def of_model(holes: Holes, model: glfm.GLFM) -> Guess:
+    """Return what a fitted model says."""
     predictive = model.predictive()
     mean = encode(predictive.impute("mean"), holes.kinds)
     median = mean.copy()
@@ -97,7 +102,44 @@ def _of_model(holes: Holes, model: glfm.GLFM) -> Guess:
                 mass[rows, d] = enclosing_mass(cells, holes.truth[rows, d], rng)
         return score, mass
 
-    return Guess(mean, median, judge)
+    return Guess(mean, median, judge, agreement(holes, model))
+
+
+def agreement(holes: Holes, model: glfm.GLFM) -> dict[str, Any]:
+    """Return how far chains agree about hidden cells, R-hat of the log-likelihood, and numbers of features.
+
+    Chains agree by the correlation of their predictive means (of numbers on the pseudo-scale, of levels their
+    probabilities), averaged over pairs of chains: per column, averaged over columns, and of all cells at once.
+    """
+    chains = model.draws_.by_chain()
+    scores = np.array([[draw.log_likelihood for draw in chain] for chain in chains])
+    between, within = scores.mean(axis=1).var(ddof=1), scores.var(axis=1, ddof=1).mean()
+    predictive, at = model.predictive(), np.cumsum([0, *(len(chain) for chain in chains)])
+    columns, guesses = [], [[] for _ in chains]
+    for d, name in enumerate(holes.kinds):
+        rows = np.flatnonzero(holes.hidden[:, d])
+        if rows.size < 3:
+            continue
+        cells = predictive.cells(name, rows)
+        for c, own in enumerate(guesses):
+            some = slice(at[c], at[c + 1])
+            part = cells_of(cells.kind, cells.locations[some], cells.variances[some], cells.thetas[some])
+            is_number = cells.kind.is_number
+            own.append((np.mean(part.locations, axis=0) if is_number else part.probabilities).ravel())
+        if all(own[-1].std() > 1e-9 for own in guesses):
+            columns.append(_correlation([own[-1] for own in guesses]))
+    return {
+        "agreement": round(float(np.mean(columns)), 4),
+        "agreement_of_all": round(_correlation([np.concatenate(own) for own in guesses]), 4),
+        "rhat": round(float(np.sqrt(1.0 + between / within)), 3),
+        "features": [chain[-1].n_features for chain in chains],
+    }
+
+
+def _correlation(series: list[np.ndarray]) -> float:
+    """Return the average correlation of pairs."""
+    found = np.corrcoef(series)
+    return float(found[np.triu_indices(len(series), 1)].mean())
 
 
 # ---- one column at a time

@@ -29,7 +29,7 @@ K = TypeVar("K", bound=Kind)
 _GRID = 24
 _STEPS = 16
 _STEP, _LEVEL = 0.1, 0.05  # of a lattice: in standard deviations, and of their logarithm
-_LEAST = 1e-300  # mean whose logarithm is taken
+_LEAST = 1e-6  # of the size of a column: means far below it are read as differences, not as ratios
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,6 +198,7 @@ class NumberCells(Cells[NumericKind]):
         """
         means, sds = self._mixture
         has_log = self.kind.lowest == 0.0
+        least = _LEAST * self.kind.size  # so that a mean that is nothing has a logarithm
         level, weights = _cubic(np.log(sds) / _LEVEL)
         parts = np.zeros_like(means)
         for number in np.unique(level):
@@ -207,9 +208,9 @@ class NumberCells(Cells[NumericKind]):
             points = np.unique(np.unique(np.floor(at))[:, None] + np.arange(-2.0, 4.0))
             variance = sd * sd - self.kind.aux_variance
             height = self.kind.mean(_STEP * sd * points[:, None], variance, self.thetas[0])
-            height = np.log(np.maximum(height, _LEAST)) if has_log else height
+            height = np.log(height + least) if has_log else height
             parts[:, draws] += weights[draws, which] * interpolate(at, points, height)
-        return _average(list(np.exp(parts).T if has_log else parts.T))
+        return _average(list(np.maximum(np.exp(parts) - least, 0.0).T if has_log else parts.T))
 
     def sd(self) -> FloatArray:
         """Return the standard deviation."""
