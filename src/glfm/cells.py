@@ -193,8 +193,8 @@ class NumberCells(Cells[NumericKind]):
     def _interpolated_mean(self) -> FloatArray:
         """Return the mean, that of every component read between points of a lattice of means and sds.
 
-        A component's mean is a smooth function of both, so that errors are below a millionth of the spread of
-        a column; numbers with a lowest value are read on the log scale. The lattice is the same for all rows.
+        A component's mean is a smooth function of both, so that errors are some millionths of the spread of a
+        column; numbers with a lowest value are read on the log scale. The lattice is the same for all rows.
         """
         means, sds = self._mixture
         has_log = self.kind.lowest == 0.0
