@@ -186,7 +186,7 @@ def test_births_that_miscount_the_cells_are_found_out(monkeypatch: pytest.Monkey
     right = weighted.propose_own
 
     def wrong(rng: Any, own: int, length: float, most: int, log_rate: float, n: int, *known: Any) -> Any:
-        return right(rng, own, length, most, log_rate, n - 1, *known)
+        return right(rng, own, length, most, log_rate, n - 2, *known)
 
     in_python(monkeypatch, "propose_own", wrong)
     with pytest.raises(AssertionError, match="quantities are off"):
