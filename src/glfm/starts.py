@@ -37,8 +37,9 @@ def start_shards(problem: Problem, crew: Crew, shared: Shared) -> None:
     directions, sds = _directions(shared.rng, problem, spread)
     # A direction has no side of its own; of normal scores, between a tenth and a half lie above the cut.
     shares = np.array([0.5 + 0.4 * uniform(shared.rng) for _ in range(sds.size)])
-    # Scores of all rows have unit variance along a direction.
-    cuts = Cuts(means, directions, sds if problem.priors.weighted else sds * ndtri(shares))
+    # Scores of all rows have unit variance along a direction, if they vary at all.
+    units = np.where(sds > 0.0, sds, 1.0) if problem.priors.weighted else sds * ndtri(shares)
+    cuts = Cuts(means, directions, units)
     bias = int(problem.priors.bias)
     counts = np.sum(crew.ask("cut", [cuts] * crew.n_shards), axis=0)
     layout = np.flatnonzero((np.arange(counts.size) < bias) | (counts > 0))

@@ -182,17 +182,6 @@ def test_presence_without_the_determinant_is_found_out(monkeypatch: pytest.Monke
         check(scores(table(), 1, 3_000, seed=1))
 
 
-def test_births_that_miscount_the_cells_are_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = weighted.propose_own
-
-    def wrong(rng: Any, own: int, length: float, most: int, log_rate: float, n: int, *known: Any) -> Any:
-        return right(rng, own, length, most, log_rate, n - 1, *known)
-
-    in_python(monkeypatch, "propose_own", wrong)
-    with pytest.raises(AssertionError, match="quantities are off"):
-        check(scores(table(), 1, 3_000, seed=1))
-
-
 def test_scales_without_their_jacobian_are_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     right = glfm.hybrid.draw_factors
 
