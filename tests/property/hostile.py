@@ -43,7 +43,11 @@ def examples(n):
 
 
 def sizes(few, many):
-    """Parametrise a test with a number of inputs: few in every run, many in `make test-reliability`."""
+    """Parametrise a test with a number of inputs: few in every run, many in `make test-reliability`.
+
+    GLFM_FUZZ_COUNT says how many is many.
+    """
+    many = int(os.environ.get("GLFM_FUZZ_COUNT", many))
     thorough = pytest.param(many, id="many", marks=pytest.mark.reliability)
     return pytest.mark.parametrize("n_inputs", [pytest.param(few, id="few"), thorough])
 
