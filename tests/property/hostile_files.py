@@ -11,6 +11,11 @@ from hypothesis import strategies as st
 
 from glfm.errors import GLFMError
 
+
+def _nested(inner):
+    return st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3)
+
+
 JSON = st.recursive(
     st.none()
     | st.booleans()
@@ -18,7 +23,7 @@ JSON = st.recursive(
     | st.floats(allow_nan=False, allow_infinity=False)
     | st.sampled_from(["pandas", "numpy", "pyarrow", "i8", "O", "category", "ignore", "log"])
     | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    _nested,
     max_leaves=6,
 )
 

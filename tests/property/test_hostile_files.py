@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import itertools
 import json
 import re
 import warnings
@@ -10,6 +11,7 @@ from dataclasses import fields
 from html.parser import HTMLParser
 from importlib.resources import files as files_of
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -77,7 +79,8 @@ def test_model_files(n_inputs, files, tmp_path, record_property):
                 model.impute,
                 lambda: model.impute(frame, unseen="missing"),
                 model.features,
-                lambda: model.continue_fit(1),
+                # Strangers may ask for any number of sweeps.
+                lambda: model.continue_fit(1, time_budget=1.0),
             ):
                 with suppress(GLFMError):
                     ask()
@@ -99,13 +102,15 @@ def quiet_fit(frame, **arguments):
 
 @pytest.fixture(scope="module")
 def checkpoints(files, tmp_path_factory):
-    """The members of the checkpoints of one fit: before its first draw, later, and at its end."""
+    """The members of the checkpoints of one fit: after each of its sweeps."""
     path, frame, members = tmp_path_factory.mktemp("runs") / "run.ckpt", files[1], []
-    for n in range(3):
-        budget = {} if n == 2 else {"time_budget": 1e-9}  # stopped after a sweep or two
-        quiet_fit(frame, checkpoint=path, resume=path if n else None, **budget)
+    clock = SimpleNamespace(monotonic=itertools.count().__next__)  # whose time is out after every sweep
+    for n in range(4):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("glfm.engine.time", clock)
+            quiet_fit(frame, checkpoint=path, resume=path if n else None, time_budget=0.1)
         members.append(members_of(path))
-    assert [b'"finished": true' in parts["model.json"] for parts in members] == [False, False, True]
+    assert [b'"finished":true' in parts["model.json"] for parts in members] == [False, False, False, True]
     return members
 
 

@@ -29,6 +29,11 @@ def kernel(function: Function) -> Function:
     # A kernel that is not inlined is compiled into each of its callers, by one name: the copy that a process
     # happens to meet first would serve all of them, and copies round their sums differently.
     compiled = numba.njit(
-        cache=True, nogil=True, fastmath=FASTMATH, error_model="numpy", forceinline=True, no_cfunc_wrapper=True
+        cache=True,
+        nogil=True,
+        fastmath=FASTMATH,
+        error_model="numpy",
+        forceinline=True,
+        no_cfunc_wrapper=True,
     )
     return cast(Function, compiled(function))
