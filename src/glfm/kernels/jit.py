@@ -34,6 +34,5 @@ def kernel(function: Function) -> Function:
         fastmath=FASTMATH,
         error_model="numpy",
         forceinline=True,
-        no_cfunc_wrapper=True,
     )
     return cast(Function, compiled(function))
