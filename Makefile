@@ -25,8 +25,6 @@ $(STAMP): pyproject.toml
 FRESH := $(VENV)/.kernels
 $(FRESH): $(STAMP) $(wildcard src/glfm/kernels/*.py src/glfm/kinds/*.py)
 	@find src tests -name '*.nb[ci]' -delete
-# What a process has compiled itself may differ in the last bit from what others load from the cache.
-	@$(BIN)/glfm demo --rows 40 --chains 1 --warmup 2 --draws 2 --quiet --output $(VENV)/kernels.png > /dev/null
 	@touch $@
 
 lint: $(STAMP) ## check style and formatting
@@ -46,12 +44,12 @@ unit: $(FRESH) ## run the fast tests alone
 test: lint types $(FRESH) ## lint, types and every test that does not take minutes
 	$(BIN)/pytest -n 2 --dist worksteal -m "not slow and not reliability" --durations=10
 
-test-slow: $(FRESH) ## the long statistical tests
+test-slow: $(FRESH) ## the long tests: calibration, transitions, load (up to an hour)
 	$(BIN)/pytest -n 2 -m slow --durations=10
 
-# Inputs are the same in every run; GLFM_FUZZ_SEED=1 make test-reliability tries others.
-test-reliability: $(FRESH) ## faults and hostile input, tens of thousands of them (an hour)
-	$(BIN)/pytest -n 2 -m reliability --durations=10
+# Inputs are the same in every run: GLFM_FUZZ_SEED=1 tries others, GLFM_FUZZ_COUNT=10000 more of each sort.
+test-reliability: $(FRESH) ## kills, hostile input by the thousand, load (minutes)
+	$(BIN)/pytest -n 2 --dist worksteal -m "reliability and not slow" --durations=10
 
 # Tests that need nothing but the package and pytest; each environment is built anew in a directory of its own.
 CORE := $(addprefix tests/unit/test_,baselines.py kinds.py mappings.py plots.py summary.py toolbox.py) \

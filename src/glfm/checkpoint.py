@@ -14,6 +14,7 @@ from glfm.archive import remove_partial
 from glfm.chain import Chain
 from glfm.draws import Draws
 from glfm.errors import FileError, SchemaError
+from glfm.priors import Schedule
 from glfm.storage import Fitted, Stage, read, read_stage, write
 
 __all__ = ["Checkpoint", "is_finished", "resumed"]
@@ -102,7 +103,7 @@ def resumed(path: str | PathLike[str], fit: Fitted) -> Fitted:
             f"The checkpoint {str(path)!r} is of another fit, {difference}: repeat that fit as it was, or "
             "start anew without resume and with another path."
         )
-    if [chain.index for chain in found.chains] != list(range(fit.parameters["n_chains"])):
+    if not _belong(found):
         raise FileError(f"The checkpoint {str(path)!r} has other chains than its settings say: start anew.")
     chains = []
     for was in found.chains:
@@ -110,6 +111,18 @@ def resumed(path: str | PathLike[str], fit: Fitted) -> Fitted:
         chain.draws = [replace(draw, problem=fit.problem) for draw in was.draws]
         chains.append(chain)
     return replace(fit, chains=chains, seed=found.seed, stage=found.stage)
+
+
+def _belong(found: Fitted) -> bool:
+    """Whether the chains of a checkpoint are those of its settings, and their draws those of their sweeps."""
+    settings, stage = found.parameters, found.stage or Stage()
+    schedule = Schedule(settings["n_warmup"], settings["n_draws"], settings["thin"]).after(stage.round)
+    return [chain.index for chain in found.chains] == list(range(settings["n_chains"])) and all(
+        chain.schedule == schedule
+        and chain.state.sweep <= schedule.n_sweeps
+        and len(chain.draws) == schedule.n_kept(chain.state.sweep)
+        for chain in found.chains
+    )
 
 
 def _difference(found: Fitted, fit: Fitted) -> str | None:

@@ -291,8 +291,7 @@ class GLFM(TransformerMixin, BaseEstimator, Questions, Relations, WhatIf, Change
             kept = [chain.draws for chain in self._chains]
             if more > first:
                 for chain in self._chains:
-                    was = chain.schedule
-                    chain.extend(Schedule(was.n_sweeps, was.n_draws, 2 * was.thin), forget=True)
+                    chain.extend(chain.schedule.after(1), forget=True)
                 if keeper is not None:
                     keeper.start_round(more)
             left = None if time_budget is None else max(time_budget - (time.monotonic() - begin), 1e-3)

@@ -1,7 +1,8 @@
 """Hyper-parameters and the schedule of a fit, checked once and frozen."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 from glfm.errors import SchemaError
 
@@ -78,3 +79,10 @@ class Schedule:
     def n_kept(self, sweep: int) -> int:
         """How many draws there are after this sweep."""
         return max(sweep - self.n_warmup, 0) // self.thin
+
+    def after(self, rounds: int) -> Self:
+        """Return what comes when all so far was warm-up, and twice as many sweeps follow, so many times."""
+        schedule = self
+        for _ in range(rounds):
+            schedule = replace(schedule, n_warmup=schedule.n_sweeps, thin=2 * schedule.thin)
+        return schedule

@@ -43,9 +43,17 @@ def examples(n):
 
 
 def sizes(few, many):
-    """Parametrise a test with a number of inputs: few in every run, many in `make test-reliability`."""
+    """Parametrise a test with a number of inputs: few in every run, many in `make test-reliability`.
+
+    GLFM_FUZZ_COUNT says how many is many.
+    """
+    many = int(os.environ.get("GLFM_FUZZ_COUNT", many))
     thorough = pytest.param(many, id="many", marks=pytest.mark.reliability)
-    return pytest.mark.parametrize("n_inputs", [pytest.param(few, id="few"), thorough])
+    several = pytest.mark.parametrize("n_inputs", [pytest.param(few, id="few"), thorough])
+    # Said of an input that has failed, in the place of its failure.
+    whole = pytest.mark.filterwarnings("ignore:Generating overly large repr")
+
+    return lambda test: whole(several(test))
 
 
 def tried(n, strategy, body):

@@ -2,72 +2,30 @@
 
 import gzip
 import io
+import itertools
 import json
 import re
-import sys
-import tracemalloc
 import warnings
-import zipfile
 from contextlib import suppress
 from dataclasses import fields
 from html.parser import HTMLParser
 from importlib.resources import files as files_of
 from pathlib import Path
-from tempfile import mkdtemp
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
-from hostile import sizes, tried
+from hostile import check_states, sizes, tried
+from hostile_files import JSON, changed, damaged, members_of, model_files, watched
 from hostile_tables import NASTY, TEXT
 from hypothesis import strategies as st
 
 import glfm
-from glfm.errors import DataError, FileError, FitWarning, GLFMError, SchemaError
+from glfm.errors import DataError, FileError, FitWarning, GLFMError, SamplerError, SchemaError
 from glfm.files import read_table
 from glfm.kinds import KINDS
 from glfm.schema import Schema
-
-JSON = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.sampled_from([0, 1, -1, 2**31, 2**40, 10**18, 10**400, 0.5, -1e308])
-    | st.floats(allow_nan=False, allow_infinity=False)
-    | st.sampled_from(["pandas", "numpy", "pyarrow", "i8", "O", "category", "ignore", "log"])
-    | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
-    max_leaves=6,
-)
-
-# What code does that a file has smuggled in; see the table of audit events of Python.
-_FORBIDDEN = ("pickle.find_class", "os.system", "os.exec", "os.spawn", "subprocess.Popen", "socket.connect")
-_watching = []
-
-
-def _audit(event, arguments):
-    writes = event == "open" and isinstance(arguments[1], str) and set(arguments[1]) & set("wax+")
-    if _watching and (event.startswith(_FORBIDDEN) or writes):
-        _watching.append(event)
-
-
-sys.addaudithook(_audit)
-
-
-def watched(read):
-    """Return what reading gives, or its error; nothing else may happen meanwhile, and no memory go."""
-    _watching.append("begin")
-    tracemalloc.start()
-    try:
-        return read()
-    except GLFMError as error:
-        return error
-    finally:
-        peak = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
-        happened = _watching[1:]
-        _watching.clear()
-        assert not happened
-        assert peak < 2**28
 
 
 def test_the_watch_sees_what_it_should():
@@ -83,7 +41,7 @@ def test_the_watch_sees_what_it_should():
 
 
 @pytest.fixture(scope="module")
-def files():
+def files(tmp_path_factory):
     """The members of two small model files, with and without their rows."""
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(
@@ -98,71 +56,11 @@ def files():
     model = glfm.GLFM(n_chains=1, n_warmup=2, n_draws=2, thin=1, random_state=0, progress=False).fit(frame)
     members = []
     for data in (True, False):
-        path = Path(model.save(Path(mkdtemp()) / "m.glfm", data=data))
-        with zipfile.ZipFile(path) as archive:
-            members.append({name: archive.read(name) for name in archive.namelist()})
-        members[-1][""] = path.read_bytes()
+        members.append(members_of(Path(model.save(tmp_path_factory.mktemp("files") / "m.glfm", data=data))))
     return members, frame
 
 
-def changed(draw, value):
-    """Return a JSON value with something in it replaced, added or gone."""
-    if isinstance(value, dict) and value and draw(st.integers(0, 5)):
-        key = draw(st.sampled_from(sorted(value)))
-        if draw(st.integers(0, 9)) == 0:
-            return {k: v for k, v in value.items() if k != key}
-        return {**value, key: changed(draw, value[key])}
-    if isinstance(value, list) and value and draw(st.integers(0, 5)):
-        i = draw(st.integers(0, len(value) - 1))
-        return [*value[:i], changed(draw, value[i]), *value[i + draw(st.integers(0, 1)) :]]
-    return draw(JSON)
-
-
-def damaged(draw, content):
-    """Return bytes of which a few are others, missing or too many."""
-    out = bytearray(content)
-    for _ in range(draw(st.integers(1, 3))):
-        at = draw(st.integers(0, max(len(out) - 1, 0)))
-        some = draw(st.binary(max_size=9) | st.sampled_from([b"\x00" * 8, b"\xff" * 8, b"\x00\x00\xf8\x7f"]))
-        out[at : at + draw(st.integers(0, 9))] = some
-    return bytes(out[: draw(st.integers(0, len(out)))] if draw(st.integers(0, 4)) == 0 else out)
-
-
-@st.composite
-def model_files(draw, members):
-    chosen = draw(st.sampled_from(members))
-    if draw(st.integers(0, 4)) == 0:
-        return damaged(draw, chosen[""])
-    parts = {name: content for name, content in chosen.items() if name}
-    for _ in range(draw(st.integers(1, 2))):
-        name = draw(st.sampled_from(["model.json", "model.json", *sorted(parts)]))
-        if name.endswith(".json") and name in parts:
-            value = changed(draw, json.loads(parts[name]))
-            parts[name] = json.dumps(value).encode()
-        elif name in parts:
-            action = draw(st.sampled_from(["damage", "numbers", "drop", "double"]))
-            if action == "numbers":  # a sound array of other numbers
-                array = np.load(io.BytesIO(chosen[name])).copy()
-                flat = array.reshape(-1).view(np.uint8)
-                for _ in range(draw(st.integers(1, 4)) if flat.size else 0):
-                    flat[draw(st.integers(0, flat.size - 1))] = draw(st.integers(0, 255))
-                out = io.BytesIO()
-                np.save(out, array)
-                parts[name] = out.getvalue()
-            elif action == "drop":
-                del parts[name]
-            else:
-                parts[name] = damaged(draw, parts[name]) if action == "damage" else parts[name] * 2
-    out = io.BytesIO()
-    with zipfile.ZipFile(
-        out, "w", draw(st.sampled_from([zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED]))
-    ) as archive:
-        for name, content in parts.items():
-            archive.writestr(name, content)
-    return out.getvalue()
-
-
-@sizes(few=150, many=10_000)
+@sizes(few=150, many=3000)
 def test_model_files(n_inputs, files, tmp_path, record_property):
     members, frame = files
     path = tmp_path / "m.glfm"
@@ -181,13 +79,60 @@ def test_model_files(n_inputs, files, tmp_path, record_property):
                 model.impute,
                 lambda: model.impute(frame, unseen="missing"),
                 model.features,
-                lambda: model.continue_fit(1),
+                # Strangers may ask for any number of sweeps.
+                lambda: model.continue_fit(1, time_budget=1.0),
             ):
                 with suppress(GLFMError):
                     ask()
         return "read"
 
     record_property("inputs", dict(tried(n_inputs, model_files(members), body)))
+
+
+# ---- checkpoints
+
+SETTINGS = {"n_chains": 2, "n_warmup": 1, "n_draws": 3, "thin": 1, "random_state": 0, "progress": False}
+
+
+def quiet_fit(frame, **arguments):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FitWarning)
+        return glfm.GLFM(max_features=20, **SETTINGS).fit(frame, **arguments)
+
+
+@pytest.fixture(scope="module")
+def checkpoints(files, tmp_path_factory):
+    """The members of the checkpoints of one fit: after each of its sweeps."""
+    path, frame, members = tmp_path_factory.mktemp("runs") / "run.ckpt", files[1], []
+    clock = SimpleNamespace(monotonic=itertools.count().__next__)  # whose time is out after every sweep
+    for n in range(4):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("glfm.engine.time", clock)
+            quiet_fit(frame, checkpoint=path, resume=path if n else None, time_budget=0.1)
+        members.append(members_of(path))
+    assert [b'"finished":true' in parts["model.json"] for parts in members] == [False, False, False, True]
+    return members
+
+
+@sizes(few=100, many=2000)
+def test_checkpoints(n_inputs, files, checkpoints, tmp_path, record_property):
+    path, frame = tmp_path / "run.ckpt", files[1]
+    whole = len(quiet_fit(frame).draws_)
+
+    def body(content):
+        path.write_bytes(content)
+        model = watched(lambda: quiet_fit(frame, resume=path))
+        assert path.read_bytes() == content
+        if isinstance(model, GLFMError):
+            assert isinstance(model, FileError | SamplerError)
+            assert str(model).endswith(".")
+            return "refused" if isinstance(model, FileError) else "stopped by a numerical fault"
+        assert len(model.draws_) == whole
+        check_states(model)
+        assert not model.impute().isna().any(axis=None)
+        return "went on"
+
+    record_property("inputs", dict(tried(n_inputs, model_files(checkpoints), body)))
 
 
 # ---- schemas
@@ -219,7 +164,7 @@ def schema_files(draw):
     return draw(st.text(max_size=30)) + "{"
 
 
-@sizes(few=150, many=10_000)
+@sizes(few=150, many=2000)
 def test_schema_files(n_inputs, tmp_path, record_property):
     path = tmp_path / "schema.json"
     frame = pd.DataFrame({f"c{i}": [1.0, 2.0, None, 5.0] for i in range(5)})
@@ -275,7 +220,7 @@ def csv_files(draw):
     return extension, content
 
 
-@sizes(few=150, many=10_000)
+@sizes(few=150, many=2000)
 def test_tables_on_disk(n_inputs, tmp_path, record_property):
     def body(file):
         extension, content = file
@@ -332,7 +277,7 @@ class Shape(HTMLParser):
         self.data += data if self._in else ""
 
 
-@sizes(few=10, many=400)
+@sizes(few=10, many=150)
 def test_text_stays_text_in_the_report(n_inputs, tmp_path, record_property):
     """Names, levels, labels and titles change what is written on the page, but add no tag to it."""
     template = files_of("glfm.report").joinpath("page.html.j2").read_text(encoding="utf-8")

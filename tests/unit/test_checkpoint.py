@@ -312,7 +312,26 @@ class TestFile:
     def test_a_round_that_nobody_makes(self, until, frame, path):
         found = storage.read(path, glfm.GLFM().get_params())
         storage.write(replace(found, stage=storage.Stage(until, 99)), path)
-        assert len(fit(frame, resume=path, until=until).draws_) == 8
+        with pytest.raises(FileError, match="has other chains than its settings say"):
+            fit(frame, resume=path, until=until)
+
+    @pytest.mark.parametrize("sweep", [0, 6, 2**40])
+    def test_sweeps_without_their_draws(self, sweep, frame, tmp_path):
+        path = tmp_path / "run.ckpt"
+        fit(frame, checkpoint=path)
+        found = storage.read(path, glfm.GLFM().get_params())
+        found.chains[1].state.sweep = sweep
+        storage.write(found, path)
+        with pytest.raises(FileError, match="has other chains than its settings say"):
+            fit(frame, resume=path)
+
+    def test_a_schedule_without_end(self, frame, path):
+        found = storage.read(path, glfm.GLFM().get_params())
+        for chain in found.chains:
+            chain.schedule = replace(chain.schedule, n_draws=2**50)
+        storage.write(found, path)
+        with pytest.raises(FileError, match="has other chains than its settings say"):
+            fit(frame, resume=path)
 
     @pytest.mark.parametrize("stage", [7, {"until": "bored", "round": 0, "finished": False}, {"round": 1}])
     def test_nonsense(self, stage, path, monkeypatch):

@@ -100,13 +100,19 @@ def check_frame(frame):
     assert np.isfinite(frame.select_dtypes("number").to_numpy(dtype=np.float64)).all()
 
 
+SAMPLERS = pytest.mark.parametrize(
+    "sampler", ["collapsed", pytest.param("hybrid", marks=pytest.mark.reliability)]
+)
+
+
+@SAMPLERS
 @pytest.mark.parametrize("name", COLUMNS)
-def test_columns(name, tmp_path):
+def test_columns(name, sampler, tmp_path):
     values, kind = COLUMNS[name]
     frame = pd.DataFrame({"a": values, "b": _normals(seed=6)})
     frame.loc[::7, "a"] = None
     frame.loc[1::7, "b"] = None
-    model = fitted(frame, {"a": kind})
+    model = fitted(frame, {"a": kind}, sampler=sampler)
     check_numbers(model, tmp_path)
     scores = model.log_likelihood(frame)
     assert (np.isfinite(scores) == frame.notna()).all(axis=None)
@@ -134,11 +140,12 @@ TABLES = {
 }
 
 
+@SAMPLERS
 @pytest.mark.parametrize("name", TABLES)
-def test_tables(name, tmp_path):
+def test_tables(name, sampler, tmp_path):
     schema = {"a": "categorical"} if "levels" in name else None
     settings = {"n_chains": 1, "n_warmup": 1, "n_draws": 2, "thin": 1} if "levels" in name else {}
-    check_numbers(fitted(pd.DataFrame(TABLES[name]()), schema, **settings), tmp_path)
+    check_numbers(fitted(pd.DataFrame(TABLES[name]()), schema, sampler=sampler, **settings), tmp_path)
 
 
 @pytest.mark.parametrize("size", [2e302, 1.7e308])

@@ -27,6 +27,13 @@ def kernel(function: Function) -> Function:
     if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
         # The random stream wraps around, which compiled code does silently.
         return np.errstate(over="ignore")(function)
-    return cast(
-        Function, numba.njit(cache=True, nogil=True, fastmath=FASTMATH, error_model="numpy")(function)
+    # A kernel that is not inlined is compiled into each of its callers, by one name: the copy that a process
+    # happens to meet first would serve all of them, and copies round their sums differently.
+    compiled = numba.njit(
+        cache=True,
+        nogil=True,
+        fastmath=FASTMATH,
+        error_model="numpy",
+        forceinline=True,
     )
+    return cast(Function, compiled(function))

@@ -1,0 +1,56 @@
+"""The process that compiles the sampler gives what all later ones give, to the last bit."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import golden
+
+pytestmark = [
+    pytest.mark.reliability,
+    pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT", "0") != "0", reason="nothing is compiled"),
+]
+
+
+def draws(cache: Path) -> dict[str, Any]:
+    """Return the golden draws of a process with a cache of its own."""
+    done = subprocess.run(
+        [sys.executable, str(Path(golden.__file__)), "--print"],
+        env={**os.environ, "NUMBA_CACHE_DIR": str(cache)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return json.loads(done.stdout)  # type: ignore[no-any-return]
+
+
+def modified(cache: Path) -> dict[Path, int]:
+    return {path: path.stat().st_mtime_ns for path in cache.rglob("*.nbc")}
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    """A cache that was empty, and the draws of the process that filled it."""
+    cache = tmp_path_factory.mktemp("cache")
+    return cache, draws(cache)
+
+
+def test_loaded_or_compiled(compiled: tuple[Path, dict[str, Any]]) -> None:
+    cache, here = compiled
+    kept = modified(cache)
+    assert kept
+    assert draws(cache) == here
+    assert modified(cache) == kept, "the second process was to load all and compile nothing"
+
+
+def test_one_kernel_compiled_anew(compiled: tuple[Path, dict[str, Any]]) -> None:
+    """The others were compiled by another process, as after a change of one file."""
+    cache, here = compiled
+    for path in cache.rglob("collapsed.sweep_rows-*"):
+        path.unlink()
+    assert draws(cache) == here
