@@ -4,7 +4,7 @@
 
 One line of JSON per fit is appended to the output; what is there is not run again. All variants of a mask fill the
 same cells. Variants differ in one thing at a time: the features, the mapping of numbers, what becomes of rare levels,
-and the variance of weights. All have 4 chains of 150 and 100 sweeps.
+and how many features there may be. All have 4 chains of 100 and 150 sweeps.
 """
 
 from __future__ import annotations
@@ -19,19 +19,18 @@ from imputers import Guess, Holes
 import glfm
 from glfm.kinds import Kind
 
-SETTINGS = {"n_warmup": 150, "n_draws": 100, "thin": 1}
 PLAIN = {"real": "affine", "positive": "softplus", "count": "softplus"}
 
 
 class Variant:
     """The imputer with some of its choices made otherwise."""
 
-    def __init__(self, features: str, quantile: bool, pool: bool, **settings: float) -> None:
+    def __init__(self, features: str, quantile: bool, pool: bool, **settings: int) -> None:
         self.features, self.quantile, self.pool, self.settings = features, quantile, pool, settings
 
     def __call__(self, holes: Holes) -> Guess:
         kinds = {name: self.kind(kind) for name, kind in holes.kinds.items()}
-        settings = {**(imputers.QUICK if holes.quick else SETTINGS), **self.settings}
+        settings = {**(imputers.QUICK if holes.quick else {}), **self.settings}
         imputer = glfm.Imputer(kinds, features=self.features, random_state=holes.seed, n_jobs=1, **settings)
         return imputers.of_model(holes, imputer.fit(holes.frame).model_)
 
@@ -48,7 +47,8 @@ VARIANTS = {
     "binary": Variant("binary", quantile=True, pool=True),
     "plain mapping": Variant("weighted", quantile=False, pool=True),
     "levels alone": Variant("weighted", quantile=True, pool=False),
-    "weight variance 1/4": Variant("weighted", quantile=True, pool=True, weight_variance=0.25),
+    "10 features": Variant("weighted", quantile=True, pool=True, max_features=10),
+    "40 features": Variant("weighted", quantile=True, pool=True, max_features=40),
     "plain binary": Variant("binary", quantile=False, pool=False),
 }
 

@@ -17,7 +17,8 @@ from glfm.table import is_partitioned
 
 __all__ = ["N_DRAWS", "N_WARMUP", "Imputer", "predicting"]
 
-N_WARMUP, N_DRAWS = 150, 100  # of each chain
+N_WARMUP, N_DRAWS = 100, 150  # of each chain
+_MOST_FEATURES = 20  # weighted ones: more cost time and predict no better
 
 
 class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -38,7 +39,9 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
         Where the shards of a table are spread over a cluster they are binary, and kinds stay as given.
     n_chains, n_warmup, n_draws, thin, n_jobs, random_state, progress
         As in `GLFM`, with fewer sweeps, which weighted features need; progress is not shown unless asked for.
-    alpha, weight_variance, bias, max_features, sampler, engine
+    max_features
+        As in `GLFM`; None: 20 weighted features, more of which cost time and predict no better.
+    alpha, weight_variance, bias, sampler, engine
         As in `GLFM`.
     how
         As in `GLFM.impute`: "auto", "mode", "mean", "median" or "sample" (one draw per table).
@@ -143,6 +146,8 @@ def predicting(
     if is_partitioned(X) or not isinstance(settings.get("engine") or LocalEngine(), LocalEngine):
         return GLFM(schema, features="binary" if features == "auto" else features, **settings)
     chosen: Literal["binary", "weighted"] = "weighted" if features == "auto" else features
+    if chosen == "weighted" and settings.get("max_features") is None:
+        settings["max_features"] = _MOST_FEATURES
     return GLFM(Schema.infer(X, schema, predictive=True), features=chosen, **settings)
 
 

@@ -69,7 +69,7 @@ class TestAlone:
         own, model = glfm.Imputer().get_params(), glfm.GLFM().get_params()
         assert set(own) - set(model) == {"how", "unseen"}
         other = {name for name in model if own[name] != model[name]}
-        assert other == {"features", "n_warmup", "thin", "progress"}
+        assert other == {"features", "n_draws", "n_warmup", "thin", "progress"}
 
     def test_what_is_left_open_is_chosen_to_predict(self):
         X = mixed()
