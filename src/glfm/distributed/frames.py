@@ -147,14 +147,13 @@ def read(
     schema = given if _is_whole(given, data) else Schema.infer(_sample(client, parts, looks, ends), given)
     assert isinstance(schema, Schema)
     kinds = schema.kinds
+    table = PartitionedTable(data, ends)
+    if client is None:
+        return table, schema, Problem(kinds, _encoded(parts, ends, kinds), priors)
     cells = [
         dask.delayed(partial(partitions.encoded, kinds=dict(kinds), number=i), pure=False)(part)
         for i, part in enumerate(parts)
     ]
-    table = PartitionedTable(data, ends)
-    if client is None:
-        x = np.asfortranarray(np.concatenate(_compute(None, cells)))
-        return table, schema, Problem(kinds, x, priors)
     futures = client.compute(cells)
     _check(futures)
     n_shards = data.npartitions if engine.n_shards is None else engine.shards(table.n_rows)
@@ -186,6 +185,18 @@ def _compute(client: Client | None, tasks: Sequence[Any]) -> list[Any]:
     if client is None:
         return list(dask.compute(*tasks, scheduler="threads"))
     return list(client.gather(client.compute(list(tasks))))
+
+
+def _encoded(parts: Sequence[Any], ends: NDArray[np.intp], kinds: Mapping[str, Kind]) -> FloatArray:
+    """Return the cells of all partitions, each written where it belongs as soon as it is read."""
+    x = np.empty((int(ends[-1]), len(kinds)), order="F")
+
+    def write(number: int, part: pd.DataFrame) -> None:
+        cells = partitions.encoded(part, dict(kinds), number)
+        x[ends[number] - len(cells) : ends[number]] = cells
+
+    _compute(None, [dask.delayed(partial(write, i), pure=False)(part) for i, part in enumerate(parts)])
+    return x
 
 
 def _check(futures: Sequence[Future]) -> None:
