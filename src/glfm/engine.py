@@ -213,7 +213,7 @@ class LocalEngine(Engine):
         depend on it, but not on the number of threads.
     """
 
-    def __init__(self, n_shards: int | None = 1) -> None:
+    def __init__(self, n_shards: int | None = None) -> None:
         self.n_shards = n_shards
 
     def __repr__(self) -> str:

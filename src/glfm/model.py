@@ -34,6 +34,7 @@ from glfm.whatif import WhatIf
 
 __all__ = ["GLFM", "load"]
 
+_MANY_ROWS = 20_000  # from which on the parallel sampler gives more effective draws per second: docs/scale.md
 _MOST_ROUNDS = 5  # until="converged": the first run, and four times twice as many sweeps again
 
 
@@ -55,7 +56,8 @@ class GLFM(TransformerMixin, BaseEstimator, Questions, Relations, WhatIf, Change
         A bound on the number of features; None: no bound, but a fit stops with an error at 1,000.
     sampler
         "collapsed" integrates the weights out, row by row; "hybrid" draws them, so that shards of rows can be
-        swept at the same time; "auto": "hybrid" if the engine has more than one shard.
+        swept at the same time; "auto": "hybrid" for 20,000 rows and more, and if the engine has more than one
+        shard.
     n_chains
         Number of chains, each from its own random start.
     n_warmup, n_draws, thin
@@ -67,7 +69,7 @@ class GLFM(TransformerMixin, BaseEstimator, Questions, Relations, WhatIf, Change
     progress
         Whether to show progress on stderr.
     engine
-        Where chains and shards run; None: `LocalEngine(n_shards=1)`, in threads of this process.
+        Where chains and shards run; None: `LocalEngine()`, in threads of this process.
 
     Attributes
     ----------
@@ -388,7 +390,8 @@ class GLFM(TransformerMixin, BaseEstimator, Questions, Relations, WhatIf, Change
             raise SchemaError(
                 f'{type(engine).__name__} runs the parallel sampler: choose sampler="hybrid" or "auto".'
             )
-        is_hybrid = self.sampler == "hybrid" or (self.sampler == "auto" and (n_shards > 1 or only_shards))
+        pays = n_shards > 1 or only_shards or problem.n_rows >= _MANY_ROWS
+        is_hybrid = self.sampler == "hybrid" or (self.sampler == "auto" and pays)
         return n_shards if is_hybrid else 0
 
     def _settings(self, engine: Engine) -> tuple[Priors, Schedule]:

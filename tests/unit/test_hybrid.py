@@ -174,6 +174,12 @@ class TestModel:
             auto, named = self.fit(engine=engine), self.fit(sampler=sampler, engine=engine)
             assert [d.alpha for d in auto.draws_] == [d.alpha for d in named.draws_]
 
+    @pytest.mark.parametrize(("n_rows", "n_shards"), [(19_999, 0), (20_000, 1), (100_000, 2)])
+    def test_auto_is_hybrid_for_many_rows(self, n_rows: int, n_shards: int) -> None:
+        many = Problem({"height": KINDS["height"]}, np.zeros((n_rows, 1)), Priors())
+        assert glfm.GLFM()._n_shards(many, glfm.LocalEngine()) == n_shards
+        assert glfm.GLFM(sampler="collapsed")._n_shards(many, glfm.LocalEngine()) == 0
+
     def test_goes_on_and_comes_back_from_a_file(self, tmp_path: Path) -> None:
         model = self.fit(sampler="hybrid", engine=glfm.LocalEngine(2))
         again = glfm.load(model.save(tmp_path / "m.glfm"))
