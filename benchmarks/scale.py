@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import tempfile
 import time
@@ -18,15 +19,17 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import scale_tables as tables  # first: it sets the number of threads of linear algebra
+for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(_name, "1")
 
 import numpy as np
+import scale_cluster
+import scale_tables as tables
 from arviz_stats.base import array_stats
 from machine import describe
 from speed import MIXED, exponent, simulated
 
 import glfm
-import scale_cluster
 from glfm.chain import Chain
 from glfm.draws import Draw
 from glfm.hybrid import HybridSampler

@@ -161,7 +161,9 @@ def model(quick: bool) -> dict[str, Any]:
     }
 
 
-def _far(per_row: float, per_meeting: float, per_shard: float, seen: dict[str, float]) -> list[dict[str, float]]:
+def _far(
+    per_row: float, per_meeting: float, per_shard: float, seen: dict[str, float]
+) -> list[dict[str, float]]:
     """Say what the model says of clusters that nobody has measured: one shard per worker."""
     found = []
     traffic = seen["bytes"] / seen["shards"]

@@ -1,6 +1,6 @@
 """Tables of any size, and fits of them in a process of their own, timed and weighed.
 
-    python benchmarks/scale_tables.py '{"rows": 1000000, "table": "folder/", "sweeps": 6, "chains": 1}'
+python benchmarks/scale_tables.py '{"rows": 1000000, "table": "folder/", "sweeps": 6, "chains": 1}'
 """
 
 from __future__ import annotations
@@ -130,7 +130,9 @@ def fit(what: dict[str, Any]) -> dict[str, Any]:
 def fit_apart(**what: Any) -> dict[str, Any]:
     """Fit a table in a process of its own, whose progress is shown."""
     command = [sys.executable, __file__, json.dumps(what)]
-    found: dict[str, Any] = json.loads(subprocess.run(command, check=True, capture_output=False, stdout=-1).stdout)
+    found: dict[str, Any] = json.loads(
+        subprocess.run(command, check=True, capture_output=False, stdout=-1).stdout
+    )
     print(json.dumps(found), file=sys.stderr)
     return found
 

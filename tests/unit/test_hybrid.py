@@ -226,9 +226,7 @@ def test_a_large_table_is_swept_in_place_to_the_same_draws(monkeypatch: pytest.M
 def test_a_snapshot_of_a_large_table_waits_for_the_sweep_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
     """Taken again and again while the chain runs in another thread, none is from the middle of a sweep."""
     schedule = Schedule(1, 60, 1)
-    states = [
-        state.copy() for state in Chain(problem(), schedule, np.random.SeedSequence(1), n_shards=2)
-    ]
+    states = [state.copy() for state in Chain(problem(), schedule, np.random.SeedSequence(1), n_shards=2)]
     monkeypatch.setattr("glfm.chain._LARGE", 0)
     chain = Chain(problem(), schedule, np.random.SeedSequence(1), n_shards=2)
     with ThreadPoolExecutor(1) as pool:
