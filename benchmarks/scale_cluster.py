@@ -71,6 +71,7 @@ def killed(quick: bool) -> list[dict[str, Any]]:
 def _with_a_kill(
     client: Any, name: str, sweeps: int, chains: int, n_shards: int | None = None, **arguments: Any
 ) -> dict[str, Any]:
+    tables.forget_peak()
     begin = time.perf_counter()
     data, schema = tables.table(name)
     engine = watched(client, sweeps // 2, n_shards=n_shards, save_every=30.0)
@@ -143,33 +144,52 @@ def model(quick: bool) -> dict[str, Any]:
         for i in (0, 1)
     }
     per_shard = float(np.mean([(rest[n, 1] - rest[n, 0]) / 14 for n in (1, 2)]))
-    per_meeting = {n: rest[n, 0] - 2 * per_shard for n in (1, 2)}
-    checks = []
-    for n_workers in (1, 2):
-        for seen in runs[n_workers][2:]:
-            meetings = seen["meetings"] * (per_meeting[n_workers] + seen["shards"] * per_shard)
-            said = per_row * seen["rows"] / n_workers + meetings
-            checks.append({**seen, "predicted": said})
-    return {
+    whole = {n: rest[n, 0] - 2 * per_shard for n in (1, 2)}
+    per_worker = whole[2] - whole[1]
+    constants = {
         "seconds_per_row": per_row,
-        "local": local,
-        "seconds_per_meeting": per_meeting,
+        "seconds_per_meeting": whole[1] - per_worker,
+        "seconds_per_meeting_and_worker": per_worker,
         "seconds_per_meeting_and_shard": per_shard,
+    }
+    checks = [{**seen, "predicted": predicted(constants, **seen)} for n in (1, 2) for seen in runs[n][2:]]
+    return {
+        **constants,
+        "local": local,
         "small": {n: runs[n][:2] for n in runs},
         "checks": checks,
-        "far": _far(per_row, per_meeting[2], per_shard, runs[2][-1]),
+        "far": far(constants, runs[2][-1]),
     }
 
 
-def _far(
-    per_row: float, per_meeting: float, per_shard: float, seen: dict[str, float]
-) -> list[dict[str, float]]:
+def predicted(
+    constants: dict[str, float],
+    rows: float,
+    workers: int,
+    shards: int,
+    meetings: float,
+    bytes: float,
+    round_trip: float = 0.0,
+    bandwidth: float = np.inf,
+    **_: float,
+) -> float:
+    """Return what the model says of the seconds of a sweep."""
+    each = (
+        constants["seconds_per_meeting"]
+        + constants["seconds_per_meeting_and_worker"] * workers
+        + constants["seconds_per_meeting_and_shard"] * shards
+        + 2 * round_trip
+    )
+    return constants["seconds_per_row"] * rows / workers + meetings * each + bytes / bandwidth
+
+
+def far(constants: dict[str, float], seen: dict[str, float]) -> list[dict[str, float]]:
     """Say what the model says of clusters that nobody has measured: one shard per worker."""
     found = []
-    traffic = seen["bytes"] / seen["shards"]
     for n_rows in (1e6, 1e7, 1e8):
-        for n_workers in (1, 4, 16, 64, 256):
-            meetings = seen["meetings"] * (per_meeting + 2 * ROUND_TRIP + n_workers * per_shard)
-            seconds = per_row * n_rows / n_workers + meetings + traffic * n_workers / BANDWIDTH
-            found.append({"rows": n_rows, "workers": n_workers, "seconds": seconds})
+        for n in (1, 4, 16, 64, 256):
+            asked = {"rows": n_rows, "workers": n, "shards": n, "meetings": seen["meetings"]}
+            traffic = n * seen["bytes"] / seen["shards"]
+            seconds = predicted(constants, **asked, bytes=traffic, round_trip=ROUND_TRIP, bandwidth=BANDWIDTH)
+            found.append({"rows": n_rows, "workers": n, "seconds": seconds})
     return found

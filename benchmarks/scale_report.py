@@ -149,20 +149,22 @@ def _model(found: dict[str, Any]) -> str:
     for one in r["far"]:
         far.setdefault(one["rows"], {})[one["workers"]] = one["seconds"]
     workers = list(next(iter(far.values())))
-    plans = [[f"{n_rows:,.0f}", *(f"{by[w]:.2g}" for w in workers)] for n_rows, by in far.items()]
-    each = r["seconds_per_meeting"]
+    plans = [
+        [f"{n_rows:,.0f}", *(f"{by[w]:.2f}" if by[w] < 10 else f"{by[w]:.0f}" for w in workers)]
+        for n_rows, by in far.items()
+    ]
     return "\n\n".join(
         [
             "### What a sweep costs on a cluster",
             f"a = {1e6 * r['seconds_per_row']:.2f} µs per row (10 features, 28 pseudo-columns, one thread), h = "
-            f"{1e3 * each['1']:.1f} ms per meeting with one worker and {1e3 * each['2']:.1f} ms with two, c = "
-            f"{1e3 * r['seconds_per_meeting_and_shard']:.2f} ms per meeting and shard.",
+            f"{1e3 * r['seconds_per_meeting']:.1f} ms per meeting, v = {1e3 * r['seconds_per_meeting_and_worker']:.1f} ms "
+            f"per meeting and worker, c = {1e3 * r['seconds_per_meeting_and_shard']:.2f} ms per meeting and shard.",
             _table(
                 ["rows", "workers", "meetings per sweep", "kB per shard", "measured, s", "predicted, s"],
                 checks,
             ),
             "What the same constants say of clusters that were not measured, one shard and one thread per worker, with a "
             "round trip of 0.5 ms and 10 Gbit/s, in seconds per sweep:",
-            _table(["rows", *(f"{w} workers" for w in workers)], plans),
+            _table(["rows", *(f"{w} worker{'s' * (w > 1)}" for w in workers)], plans),
         ]
     )
