@@ -124,7 +124,7 @@ def samplers(quick: bool) -> list[dict[str, Any]]:
 
 def threads(quick: bool) -> dict[str, Any]:
     """Compare sweeps per second with one thread and with two, in turns, of a chain as a fit runs it."""
-    n_rows, repeats = (50_000, 4) if quick else (500_000, 12)
+    n_rows, repeats = (100_000, 4) if quick else (500_000, 12)
     problem, start = simulated(MIXED, n_rows, tables.FEATURES)
     n_shards = glfm.LocalEngine(None).shards(n_rows)
     chain = Chain(problem, Schedule(1, 2 * repeats + 1, 1), start, n_shards=n_shards)
