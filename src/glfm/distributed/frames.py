@@ -14,6 +14,7 @@ import dask
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
+from dask.dataframe.utils import make_meta
 from distributed import Client, Future, get_client, wait
 from numpy.typing import NDArray
 
@@ -120,7 +121,7 @@ class PartitionedTable(AbsentRows):
             task = partial(partitions.complete, number=number, how=how, n=n, **known)
             tasks.append(dask.delayed(task, pure=False)(part, mine))
             start = int(end)
-        meta, divisions = self._data._meta, self._data.divisions
+        meta, divisions = make_meta(self._data), self._data.divisions
         frames = [
             dd.from_delayed([task[i] for task in tasks], meta=meta, divisions=divisions, verify_meta=False)
             for i in range(n)
@@ -164,7 +165,7 @@ def read(
 
 def impute_new(model: Any, data: Any, **arguments: Any) -> Any:
     """Return a dask DataFrame of rows never seen, completed partition by partition."""
-    return data.map_partitions(_impute_part, model, arguments, meta=data._meta)
+    return data.map_partitions(_impute_part, model, arguments, meta=make_meta(data))
 
 
 def _impute_part(part: pd.DataFrame, model: Any, arguments: dict[str, Any]) -> pd.DataFrame:
