@@ -1,9 +1,10 @@
-"""How the parallel sampler scales: samplers side by side, threads, rows, memory.
+"""How the parallel sampler scales: samplers side by side, threads, rows, memory, a cluster whose worker is killed.
 
-    python benchmarks/scale.py [--quick] [--parts samplers threads rows] [--output benchmarks/results/scale.json]
+    GLFM_DATA=... python benchmarks/scale.py [--quick] [--again] [--parts samplers threads rows ...]
 
-Everything that is compared is measured in one run, in turns, so that both sides see the same machine. Sampler against
-sampler is judged by effective draws per second of label-free quantities.
+Results are written part by part into benchmarks/results/scale.json; a part that is there is left as it is, unless
+--again. Everything that is compared is measured in one run, in turns, so that both sides see the same machine.
+Sampler against sampler is judged by effective draws per second of label-free quantities.
 """
 
 from __future__ import annotations
@@ -11,157 +12,218 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import resource
-import subprocess
 import sys
+import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
-
 import numpy as np
+import scale_cluster
+import scale_tables as tables
 from arviz_stats.base import array_stats
 from machine import describe
 from speed import MIXED, exponent, simulated
 
+import glfm
+from glfm.chain import Chain
 from glfm.draws import Draw
 from glfm.hybrid import HybridSampler
+from glfm.priors import Priors, Schedule
 from glfm.problem import Problem
 from glfm.sampler import CollapsedSampler
+from glfm.schema import Schema
 from glfm.state import State
+from glfm.table import Frame, encode
 
-FEATURES = 10
+RESULTS = Path(__file__).parent / "results" / "scale.json"
+ROWS_LOOKED_AT = 2_000  # for the log-likelihood of a table that is larger
 
 
-def effective(problem: Problem, sampler: CollapsedSampler | HybridSampler, n_sweeps: int) -> dict[str, float]:
-    """Return seconds per sweep and effective draws per sweep of a chain from the package's own start."""
-    state = State.start(problem, np.random.SeedSequence(1))
-    for _ in range(n_sweeps // 2):
-        sampler.sweep(state, adapt=True)
-    traces: dict[str, list[float]] = {"features": [], "log-likelihood": []}
-    took = 0.0
+def problem_of(frame: Any, schema: Any = None) -> Problem:
+    """Return what a chain is conditioned on."""
+    read = Frame.read(frame)
+    kinds = Schema.infer(read, schema).kinds
+    return Problem(kinds, encode(read, kinds).x, Priors())
+
+
+# ---- samplers side by side
+
+
+def look(problem: Problem, state: State, rows: Any) -> list[float]:
+    """Return label-free quantities: features, features per row, log-likelihood."""
+    per_row = float(state.Z[:, : state.width].sum()) / problem.n_rows
+    densities = Draw.of(problem, state, 0, 0).log_densities(rows)
+    return [float(state.width), per_row, float(np.nansum(densities))]
+
+
+def effective(
+    problem: Problem, start: State, n_shards: int, n_sweeps: int, pool: Any = None
+) -> dict[str, float]:
+    """Return seconds per sweep and effective draws of a chain from a start that others share."""
+    rows = np.linspace(0, problem.n_rows - 1, min(problem.n_rows, ROWS_LOOKED_AT)).astype(np.intp)
+    sampler = HybridSampler(problem, n_shards) if n_shards else CollapsedSampler(problem)
+    sampler.pool = pool
+    state, trace, took = start.copy(), [], 0.0
     for _ in range(n_sweeps):
         begin = time.perf_counter()
         sampler.sweep(state)
         took += time.perf_counter() - begin
-        traces["features"].append(float(state.width))
-        traces["log-likelihood"].append(Draw.of(problem, state, 0, 0).log_likelihood)
-    ess = {
-        name: float(array_stats.ess(np.array(trace)[None], method="bulk")) for name, trace in traces.items()
-    }
+        trace.append(look(problem, state, rows))
+    found = np.array(trace)
+    ess = [float(array_stats.ess(each[None], method="bulk")) for each in found.T]
     return {
         "sweep_ms": 1e3 * took / n_sweeps,
-        "ess_per_second": min(ess.values()) / took,
-        "ess_per_sweep": min(ess.values()) / n_sweeps,
-        "log_likelihood": float(np.mean(traces["log-likelihood"])),
-        "features": float(np.mean(traces["features"])),
+        "ess_per_second": min(ess) / took,
+        "ess_per_sweep": min(ess) / n_sweeps,
+        "log_likelihood": float(found[:, 2].mean()),
+        "features": float(found[:, 0].mean()),
     }
 
 
-def samplers(quick: bool) -> list[dict[str, object]]:
-    """Compare both samplers on tables made by the model, from a start that does not know the truth."""
-    found: list[dict[str, object]] = []
-    for n_rows, n_sweeps in (
-        ((1_000, 300), (5_000, 200)) if quick else ((1_000, 2_000), (10_000, 1_000), (100_000, 300))
-    ):
-        problem, _ = simulated(MIXED, n_rows, FEATURES)
-        collapsed = effective(problem, CollapsedSampler(problem), n_sweeps)
-        hybrid = effective(problem, HybridSampler(problem, 1), n_sweeps)
-        found.append(
-            {
-                "rows": n_rows,
+def samplers(quick: bool) -> list[dict[str, Any]]:
+    """Compare both samplers, and the parallel one with two shards in two threads, on public and generated tables."""
+    asked: list[tuple[str, int]] = [
+        ("german_credit", 2_000),
+        ("wine_quality", 1_000),
+        ("generated, 20,000", 300),
+        ("adult", 150),
+        ("generated, 100,000", 100),
+    ]
+    parts = []
+    for name, n_sweeps in asked[:2] if quick else asked:
+        if name.startswith("generated"):
+            problem = problem_of(tables.piece(int(name.split(" ")[1].replace(",", "")), 0))
+        else:
+            data = getattr(glfm.datasets, f"load_{name}")()
+            problem = problem_of(data.frame, data.schema)
+        n_sweeps = 100 if quick else n_sweeps
+        start, sampler = State.start(problem, np.random.SeedSequence(0)), CollapsedSampler(problem)
+        for _ in range(n_sweeps):
+            sampler.sweep(start, adapt=True)
+        with ThreadPoolExecutor(2) as pool:
+            found: dict[str, Any] = {
+                "table": name,
+                "rows": problem.n_rows,
                 "sweeps": n_sweeps,
-                "collapsed": collapsed,
-                "hybrid": hybrid,
-                "hybrid_to_collapsed": hybrid["ess_per_second"] / collapsed["ess_per_second"],
+                "collapsed": effective(problem, start, 0, n_sweeps),
+                "hybrid": effective(problem, start, 1, n_sweeps),
+                "hybrid_2": effective(problem, start, 2, n_sweeps, pool),
             }
-        )
-        print(json.dumps(found[-1]), file=sys.stderr)
-    return found
+        parts.append(found)
+        print(json.dumps(found), file=sys.stderr, flush=True)
+    return parts
 
 
-def threads(quick: bool) -> dict[str, float]:
-    """Compare sweeps per second with one thread and with two, in turns."""
-    n_rows = 50_000 if quick else 500_000
-    problem, state = simulated(MIXED, n_rows, FEATURES)
-    sampler = HybridSampler(problem, 8)
-    sampler.sweep(state)
+# ---- threads and rows
+
+
+def threads(quick: bool) -> dict[str, Any]:
+    """Compare sweeps per second with one thread and with two, in turns, of a chain as a fit runs it."""
+    n_rows, repeats = (100_000, 4) if quick else (500_000, 12)
+    problem, start = simulated(MIXED, n_rows, tables.FEATURES)
+    n_shards = glfm.LocalEngine(None).shards(n_rows)
+    chain = Chain(problem, Schedule(1, 2 * repeats + 1, 1), start, n_shards=n_shards)
     times: dict[int, list[float]] = {1: [], 2: []}
     with ThreadPoolExecutor(2) as pool:
-        for _ in range(4 if quick else 6):
-            for n_threads in times:
-                sampler.pool = pool if n_threads == 2 else None
+        sweeps = chain.sweeps()
+        next(sweeps)
+        for _ in range(repeats):
+            for n_threads, took in times.items():
+                chain.sampler.pool = pool if n_threads == 2 else None
                 begin = time.perf_counter()
-                sampler.sweep(state)
-                times[n_threads].append(time.perf_counter() - begin)
+                next(sweeps)
+                took.append(time.perf_counter() - begin)
     one, two = (float(np.median(times[n])) for n in (1, 2))
-    return {"rows": n_rows, "shards": 8, "seconds_1": one, "seconds_2": two, "speed_up": one / two}
-
-
-def one_size(n_rows: int) -> dict[str, float]:
-    """Measure sweeps and peak memory of one chain; for a process of its own."""
-    problem, state = simulated(MIXED, n_rows, FEATURES)
-    sampler = HybridSampler(problem, max(1, n_rows // 50_000))
-    with ThreadPoolExecutor(2) as sampler.pool:
-        sampler.sweep(state)
-        times = []
-        for _ in range(4):
-            begin = time.perf_counter()
-            sampler.sweep(state)
-            times.append(time.perf_counter() - begin)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    return {"rows": n_rows, "sweep_seconds": float(np.median(times)), "peak_gb": peak}
-
-
-def rows(quick: bool) -> dict[str, object]:
-    """Measure how time and memory grow with rows, and say what 10,000,000 would take."""
-    sizes = [25_000, 50_000, 100_000] if quick else [125_000, 250_000, 500_000, 1_000_000]
-    found = []
-    for n_rows in sizes:
-        command = [sys.executable, __file__, "--one", str(n_rows)]
-        out = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-        found.append(json.loads(out))
-        print(out, file=sys.stderr, end="")
-    time_power = exponent(sizes, [one["sweep_seconds"] for one in found])
-    slope = (found[-1]["peak_gb"] - found[0]["peak_gb"]) / (sizes[-1] - sizes[0])
-    last = found[-1]
+    ratios = np.array(times[1]) / np.array(times[2])
     return {
-        "sizes": found,
-        "power": time_power,
-        "gb_per_million_rows": 1e6 * slope,
-        "ten_million": {
-            "sweep_seconds": last["sweep_seconds"] * (1e7 / last["rows"]) ** max(time_power, 1.0),
-            "peak_gb": last["peak_gb"] + slope * (1e7 - last["rows"]),
-        },
+        "rows": n_rows,
+        "shards": n_shards,
+        "sweeps": 2 * repeats,
+        "seconds_1": one,
+        "seconds_2": two,
+        "speed_up": one / two,
+        "worst_pair": float(ratios.min()),
+        "best_pair": float(ratios.max()),
     }
 
 
-PARTS = {"samplers": samplers, "threads": threads, "rows": rows}
+def rows(quick: bool) -> dict[str, Any]:
+    """Measure how time and memory of a fit from Parquet grow with rows."""
+    sizes = [25_000, 50_000, 100_000] if quick else [125_000, 250_000, 500_000, 1_000_000]
+    found = []
+    with tempfile.TemporaryDirectory() as folder:
+        for n_rows in sizes:
+            path = Path(folder) / str(n_rows)
+            tables.write(path, n_rows)
+            found.append(tables.fit_apart(table=str(path), sweeps=8, chains=1))
+        both = tables.fit_apart(table=str(path), sweeps=4, chains=2)
+    return {
+        "sizes": found,
+        "two_chains": both,
+        "power": exponent(sizes, [one["sweep_seconds"] for one in found]),
+        "bytes_per_row_and_further_chain": 1e9 * (both["peak_gb"] - found[-1]["peak_gb"]) / both["rows"],
+    }
+
+
+def covertype(quick: bool) -> dict[str, Any]:
+    """Fit the largest public table."""
+    return tables.fit_apart(table="load_covertype", sweeps=4 if quick else 20, chains=2)
+
+
+def large(quick: bool) -> dict[str, Any]:
+    """Fit a generated table of 5,000,000 rows from Parquet."""
+    n_rows = 50_000 if quick else 5_000_000
+    with tempfile.TemporaryDirectory() as folder:
+        tables.write(Path(folder), n_rows)
+        return tables.fit_apart(table=folder, sweeps=4 if quick else 10, chains=1)
+
+
+def whole(quick: bool) -> dict[str, Any]:
+    """Fit a generated table of 10,000,000 rows from Parquet."""
+    n_rows = 100_000 if quick else 10_000_000
+    with tempfile.TemporaryDirectory() as folder:
+        tables.write(Path(folder), n_rows)
+        return tables.fit_apart(table=folder, sweeps=5, chains=1)
+
+
+PARTS: dict[str, Any] = {
+    "samplers": samplers,
+    "threads": threads,
+    "rows": rows,
+    "covertype": covertype,
+    "large": large,
+    "whole": whole,
+    "killed": scale_cluster.killed,
+    "model": scale_cluster.model,
+}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--quick", action="store_true", help="seconds, and numbers that say little")
+    parser.add_argument("--again", action="store_true", help="measure anew what has been measured")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
-    parser.add_argument("--one", type=int, help=argparse.SUPPRESS)
-    parser.add_argument("--output", type=Path)
+    parser.add_argument("--output", type=Path, default=RESULTS)
     options = parser.parse_args()
-    if options.one is not None:
-        print(json.dumps(one_size(options.one)))
-        return
-    found: dict[str, object] = {}
-    if options.output is not None and options.output.exists():
+    found: dict[str, Any] = {}
+    if options.output.exists():
         found = json.loads(options.output.read_text())
-    found["machine"] = describe()
     for name in options.parts:
-        found[name] = PARTS[name](options.quick)
-    text = json.dumps(found, indent=1) + "\n"
-    if options.output is not None:
-        options.output.write_text(text)
-    print(text, end="")
+        if name in found and not options.again:
+            print(f"{name}: there already", file=sys.stderr)
+            continue
+        print(f"{name} ...", file=sys.stderr, flush=True)
+        part = PARTS[name](options.quick)
+        # Others may have written meanwhile.
+        found = json.loads(options.output.read_text()) if options.output.exists() else {}
+        found.update({"machine": describe(), name: part})
+        options.output.write_text(json.dumps(found, indent=1) + "\n")
+        print(json.dumps(part, indent=1))
 
 
 if __name__ == "__main__":

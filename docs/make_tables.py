@@ -15,6 +15,7 @@ sys.path.insert(0, str(HERE.parent / "benchmarks"))
 import imputation_figure
 import imputation_report
 import paper_missing_report
+import scale_report
 
 
 def heldout() -> str:
@@ -101,10 +102,16 @@ def imputation() -> str:
     return imputation_report.page()
 
 
+def scale() -> str:
+    found = json.loads((RESULTS / "scale.json").read_text())
+    return f"Machine: {machine(found['machine'])}.\n\n{scale_report.page()}"
+
+
 def main() -> None:
     for page, table, result in (
         ("heldout.md", heldout, "heldout.json"),
         ("performance.md", performance, "speed.json"),
+        ("scale.md", scale, "scale.json"),
         ("imputation.md", imputation, getattr(imputation_report.results(), "name", "imputation.jsonl")),
         (
             "paper-missing.md",

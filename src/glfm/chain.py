@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import Executor
+from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
-from threading import Event
+from threading import Event, Lock
+from typing import Any
 
 import numpy as np
 
@@ -20,11 +22,16 @@ from glfm.state import State
 
 __all__ = ["Chain"]
 
+_LARGE = 2**24  # pseudo-observations, 128 MB of them, of which there should not be a second copy
+
+_OF_THIS_PROCESS = ("sampler", "_door", "_turn")
+
 
 class Chain:
     """One Markov chain; iterate over it to run it, sweep by sweep.
 
-    A sweep works on a copy, so that `state` is always one between two sweeps, also for another thread.
+    A sweep works on a copy, so that `state` is always one between two sweeps, also for another thread. Of a
+    large table it works in place, and on a copy only after others were given the state.
 
     Parameters
     ----------
@@ -55,6 +62,8 @@ class Chain:
         self.state = start if isinstance(start, State) else self._start(start)
         self.draws: list[Draw] = []
         self.holds_warmup = False
+        self._is_alone = not isinstance(start, State)  # with its state
+        self._door, self._turn = Lock(), Lock()
 
     def _start(self, seed: np.random.SeedSequence) -> State:
         if isinstance(self.problem, RowlessProblem):  # whose rows start where they are
@@ -62,6 +71,12 @@ class Chain:
         if isinstance(self.sampler, HybridSampler):
             return self.sampler.start(seed)
         return State.start(self.problem, seed)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name not in _OF_THIS_PROCESS}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _door=Lock(), _turn=Lock())
 
     def __iter__(self) -> Iterator[State]:
         """Run to the end of the schedule, giving the state after every sweep."""
@@ -84,26 +99,44 @@ class Chain:
         if self.holds_warmup:
             self.draws, self.holds_warmup = [], False
         while not self.ended:
-            state = self.state.copy()
-            try:
-                self.sampler.sweep(state, state.sweep < self.schedule.n_warmup, stop)
-            except Stopped:
-                return
-            except SamplerError as error:
-                fault = f"{str(error)[:1].lower()}{str(error)[1:]}"
-                raise SamplerError(
-                    f"Chain {self.index} was stopped in sweep {self.state.sweep + 1}: {fault}"
-                ) from error
-            if stop.is_set():  # whoever set it may look at the chain by now
-                return
-            if self.schedule.keeps(state.sweep):
-                self._keep(state)
-            self.state = state
+            with self._door:  # behind which whoever wants the state waits for its turn
+                pass
+            with self._sweeping():
+                state = self.state if self.is_large and self._is_alone else self.state.copy()
+                try:
+                    self._sweep(state, None if state is self.state else stop)
+                except Stopped:
+                    return
+                # Whoever has set it may look at a chain that has a copy by now.
+                if stop.is_set() and state is not self.state:
+                    return
+                if self.schedule.keeps(state.sweep):
+                    self._keep(state)
+                self.state, self._is_alone = state, True
             yield state
+            if stop.is_set():
+                return
+
+    def _sweep(self, state: State, stop: Event | None) -> None:
+        number = state.sweep + 1
+        try:
+            self.sampler.sweep(state, state.sweep < self.schedule.n_warmup, stop)
+        except SamplerError as error:
+            fault = f"{str(error)[:1].lower()}{str(error)[1:]}"
+            raise SamplerError(f"Chain {self.index} was stopped in sweep {number}: {fault}") from error
+
+    def _sweeping(self) -> AbstractContextManager[object]:
+        return self._turn if self.is_large else nullcontext()
+
+    @property
+    def is_large(self) -> bool:
+        """Whether sweeps are made in place, and come to their end whoever waits."""
+        return self.n_shards > 0 and self.problem.n_rows * self.problem.n_pseudo >= _LARGE
 
     def snapshot(self) -> Chain:
         """Return the chain as it is between two sweeps, while it may run on in another thread."""
-        state = self.state  # never written to again
+        with self._door, self._turn:
+            state, self._is_alone = self.state, False  # never written to again
         still = Chain(self.problem, self.schedule, state, self.index, self.n_shards)
         still.draws = self.draws[: self.schedule.n_kept(state.sweep)]
         return still
@@ -119,6 +152,7 @@ class Chain:
 
     def copy(self) -> Chain:
         """Return a chain that goes on from here and leaves this one as it is."""
+        self._is_alone = False
         chain = Chain(self.problem, self.schedule, self.state, self.index, self.n_shards)
         chain.draws, chain.holds_warmup = list(self.draws), self.holds_warmup
         return chain

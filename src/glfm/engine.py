@@ -77,6 +77,10 @@ class Engine(ABC):
     def close(self, pool: Any) -> None:
         """Give back what the chains of a run have shared."""
 
+    def patience(self, chains: Sequence[Chain]) -> float | None:
+        """Return for how many seconds chains that are to stop are waited for; None: until they have."""
+        return self.grace
+
     def is_compiled(self, chains: Sequence[Chain]) -> bool:
         """Whether the sampler is ready to run where the chains do."""
         return all(chain.sampler.is_compiled for chain in chains)
@@ -110,7 +114,7 @@ class Engine(ABC):
                 failure = error
             finally:
                 stop.set()
-                wait(futures, self.grace)
+                wait(futures, self.patience(chains))
                 self.close(pool)
         for chain, future in zip(chains, futures, strict=True):
             if future.done():
@@ -209,7 +213,7 @@ class LocalEngine(Engine):
         depend on it, but not on the number of threads.
     """
 
-    def __init__(self, n_shards: int | None = 1) -> None:
+    def __init__(self, n_shards: int | None = None) -> None:
         self.n_shards = n_shards
 
     def __repr__(self) -> str:
@@ -225,6 +229,10 @@ class LocalEngine(Engine):
         if n_jobs is None or n_jobs == -1:
             return max(1, min(os.cpu_count() or 1, n_chains))
         return min(n_jobs, n_chains)
+
+    def patience(self, chains: Sequence[Chain]) -> float | None:
+        """Wait for chains whose sweeps are made in place, since what they leave in the middle is lost."""
+        return None if any(chain.is_large for chain in chains) else self.grace
 
     def open(self, chains: Sequence[Chain], n_jobs: int | None, every: float | None) -> Executor | None:
         """Return threads for the shards of all chains, if there is more than one shard in a chain."""

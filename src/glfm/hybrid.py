@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from concurrent.futures import Executor
+from concurrent.futures import Executor, Future
 from threading import Event
 from typing import Any
 
@@ -45,8 +45,11 @@ class LocalCrew:
         calls = [getattr(shard, what) for shard in self._shards]
         if self._pool is None or len(calls) == 1:
             return [call(one) for call, one in zip(calls, told, strict=True)]
-        futures = [self._pool.submit(call, one) for call, one in zip(calls, told, strict=True)]
-        return [future.result() for future in futures]
+        futures: dict[int, Future[Any]] = {}
+        # The guest shard has more to do than others, who should not wait for it at the end.
+        for i in sorted(range(len(calls)), key=lambda i: not getattr(told[i], "is_guest", False)):
+            futures[i] = self._pool.submit(calls[i], told[i])
+        return [futures[i].result() for i in range(len(calls))]
 
     def tell(self, what: str, told: Sequence[Any]) -> None:
         self.ask(what, told)
@@ -93,9 +96,13 @@ class HybridSampler:
     def start(self, seed: np.random.SeedSequence) -> State:
         """Return a start near the data, at random; it depends on the number of shards."""
         state = State.blank(self.problem, seed)
-        shards = [Shard(part, state.Z, state.Y) for part in self._parts]
+        Y = np.zeros((self.problem.n_rows, self.problem.n_pseudo))
+        shards = [
+            Shard(part, state.Z, Y[begin:end])
+            for part, (begin, end) in zip(self._parts, self._bounds, strict=True)
+        ]
         start_shards(self.problem, LocalCrew(shards), state)
-        state.Y = np.concatenate([shard.Y for shard in shards])
+        state.Y = Y
         state.Z = np.concatenate([shard.Z for shard in shards])
         return state
 
@@ -111,13 +118,14 @@ class HybridSampler:
         # A thread of a pool that is busy compiling would keep an interrupted process alive.
         pool = self.pool if self.is_compiled else None
         n_free = self.problem.n_rows - int(self.problem.pinned_rows.sum())
-        Meeting(self.problem, LocalCrew(shards, pool), n_free).sweep(state, adapt)
+        crew = LocalCrew(shards, pool)
+        Meeting(self.problem, crew, n_free).sweep(state, adapt)
         room = max(shard.Z.shape[1] for shard in shards)
         if room > state.Z.shape[1]:
             state.Z = np.zeros((self.problem.n_rows, room), dtype=self.problem.dtype)
             for (begin, end), shard in zip(self._bounds, shards, strict=True):
                 state.Z[begin:end, : shard.Z.shape[1]] = shard.Z
-        state.check(self.problem)
+        state.check(self.problem, all(crew.ask("is_finite", [None] * crew.n_shards)))
 
 
 class Meeting:

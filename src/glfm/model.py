@@ -34,6 +34,7 @@ from glfm.whatif import WhatIf
 
 __all__ = ["GLFM", "load"]
 
+_MANY_ROWS = 20_000  # from which on the parallel sampler gives more effective draws per second: docs/scale.md
 _MOST_ROUNDS = 5  # until="converged": the first run, and four times twice as many sweeps again
 
 
@@ -70,8 +71,8 @@ class GLFM(TransformerMixin, BaseEstimator, Questions, Relations, WhatIf, Change
         A bound on the number of features; None: no bound, but a fit stops with an error at 1,000.
     sampler
         "collapsed" integrates the weights out, row by row; "hybrid" draws them, so that shards of rows can be
-        swept at the same time; "auto": "hybrid" if the engine has more than one shard or features are
-        weighted.
+        swept at the same time; "auto": "hybrid" for 20,000 rows and more, if the engine has more than one
+        shard, and if features are weighted.
     features
         "binary": a row has a feature or not. "weighted": it has it with a score of its own, N(0, 1) a priori:
         an infinite sparse factor model, for prediction. (`model.features()` still lists the features.)
@@ -86,7 +87,7 @@ class GLFM(TransformerMixin, BaseEstimator, Questions, Relations, WhatIf, Change
     progress
         Whether to show progress on stderr.
     engine
-        Where chains and shards run; None: `LocalEngine(n_shards=1)`, in threads of this process.
+        Where chains and shards run; None: `LocalEngine()`, in threads of this process.
 
     Attributes
     ----------
@@ -426,8 +427,8 @@ class GLFM(TransformerMixin, BaseEstimator, Questions, Relations, WhatIf, Change
             raise SchemaError(
                 'features="weighted" is drawn by the parallel sampler: choose sampler="hybrid" or "auto".'
             )
-        is_hybrid = self.sampler == "hybrid" or weighted or n_shards > 1 or only_shards
-        is_hybrid = is_hybrid and self.sampler != "collapsed"
+        pays = weighted or n_shards > 1 or only_shards or problem.n_rows >= _MANY_ROWS
+        is_hybrid = self.sampler == "hybrid" or (self.sampler == "auto" and pays)
         return n_shards if is_hybrid else 0
 
     def _settings(self, engine: Engine) -> tuple[Priors, Schedule]:

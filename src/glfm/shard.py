@@ -16,7 +16,7 @@ from glfm.kernels.jit import Rng
 from glfm.kernels.matrices import sum_rows
 from glfm.kernels.thresholds import level_gains
 from glfm.kernels.weighted import scatter_scores, score_rows, sum_scores
-from glfm.kernels.weights import row_means, sums_of_squares
+from glfm.kernels.weights import are_finite, row_means, sums_of_squares
 from glfm.problem import Problem
 
 __all__ = [
@@ -160,7 +160,8 @@ class Shard:
     def begin(self, told: Begin) -> tuple[FloatArray, FloatArray]:
         """Draw pseudo-observations as if weights were zero; return how many are observed, and their sums."""
         problem = self.problem
-        self.Y = np.zeros((problem.n_rows, problem.n_pseudo))
+        if self.Y.shape != (problem.n_rows, problem.n_pseudo):
+            self.Y = np.zeros((problem.n_rows, problem.n_pseudo))
         rng, zero = told.rng.copy(), np.zeros_like(self.Y)
         for d, kind in enumerate(problem.kinds.values()):
             part = problem.slices[d]
@@ -292,6 +293,10 @@ class Shard:
         rows, sums = np.empty(width), np.empty(self.problem.n_pseudo)
         sums_over(self.Z, width, self.Y, z, rows, sums)
         return rows, sums
+
+    def is_finite(self, told: None) -> bool:
+        """Whether the pseudo-observations are numbers."""
+        return bool(are_finite(self.Y, np.zeros((0, 0)), np.zeros(0)))
 
     def gains(self, told: Proposals) -> list[FloatArray]:
         """Return the change of the log-likelihood of the observed cells of each column, by level."""

@@ -93,9 +93,9 @@ class State:
             step=[step.copy() for step in self.step],
         )
 
-    def check(self, problem: Problem) -> None:
-        """Raise `SamplerError` if a number is not what a state can have."""
-        if not are_finite(self.Y, self.B, self.variance):
+    def check(self, problem: Problem, rows_are_good: bool = False) -> None:
+        """Raise `SamplerError` if a number is not what a state can have; rows may be known to be good."""
+        if not are_finite(self.Y[:0] if rows_are_good else self.Y, self.B, self.variance):
             squares = np.empty(problem.n_pseudo)
             sums_of_squares(self.Y, squares)
             problem.check_columns("pseudo-observations", np.isfinite(squares))

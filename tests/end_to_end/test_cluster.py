@@ -230,6 +230,39 @@ def test_a_straggler_is_one_for_whom_the_others_wait_long():
     assert stragglers({"slow": 9.0}, 10.0) == []
 
 
+def test_a_straggler_is_reported(client, frame, monkeypatch):
+    """Of two workers one takes a second more for each sweep, for which the other waits."""
+
+    def slow_down():
+        import time
+
+        from glfm.distributed.posts import FarShard
+        from glfm.shard import Shard
+
+        def flip(shard, told):
+            time.sleep(1.0)
+            return Shard.flip(shard, told)
+
+        FarShard.flip = flip
+
+    def speed_up():
+        from glfm.distributed.posts import FarShard
+
+        del FarShard.flip
+
+    monkeypatch.setattr("glfm.distributed.engine._SECONDS", 1.0)
+    slow = sorted(client.nthreads())[1]
+    client.run(slow_down, workers=[slow])
+    settings = {**SETTINGS, "n_chains": 1, "n_warmup": 3, "n_draws": 1, "thin": 1}
+    try:
+        engine = glfm.DaskEngine(client, n_shards=2)
+        with pytest.warns(FitWarning, match=f"of the time the other workers had to wait for {slow}"):
+            fit(frame, engine, settings)
+    finally:
+        client.run(speed_up, workers=[slow])
+    assert max(engine.traffic_.waited, key=engine.traffic_.waited.__getitem__) == slow
+
+
 def test_what_is_no_cluster_is_refused(client, frame):
     with pytest.raises(SchemaError, match=r"takes a synchronous distributed\.Client, not a str"):
         fit(frame, glfm.DaskEngine("tcp://127.0.0.1:8786"))

@@ -1,5 +1,6 @@
 """The parallel sampler: shards, meetings, and what does not depend on where they are at work."""
 
+import pickle
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Event
@@ -9,6 +10,7 @@ import pandas as pd
 import pytest
 
 import glfm
+from glfm.chain import Chain
 from glfm.hybrid import HybridSampler, shard_bounds
 from glfm.kernels.thresholds import level_gains
 from glfm.kinds import Kind
@@ -16,7 +18,7 @@ from glfm.kinds.categorical import Categorical
 from glfm.kinds.count import Count
 from glfm.kinds.ordinal import Ordinal
 from glfm.kinds.real import Real
-from glfm.priors import Priors
+from glfm.priors import Priors, Schedule
 from glfm.problem import Problem
 from glfm.shard import Shard, Stopped
 from glfm.state import State
@@ -172,6 +174,12 @@ class TestModel:
             auto, named = self.fit(engine=engine), self.fit(sampler=sampler, engine=engine)
             assert [d.alpha for d in auto.draws_] == [d.alpha for d in named.draws_]
 
+    @pytest.mark.parametrize(("n_rows", "n_shards"), [(19_999, 0), (20_000, 1), (100_000, 2)])
+    def test_auto_is_hybrid_for_many_rows(self, n_rows: int, n_shards: int) -> None:
+        many = Problem({"height": KINDS["height"]}, np.zeros((n_rows, 1)), Priors())
+        assert glfm.GLFM()._n_shards(many, glfm.LocalEngine()) == n_shards
+        assert glfm.GLFM(sampler="collapsed")._n_shards(many, glfm.LocalEngine()) == 0
+
     def test_goes_on_and_comes_back_from_a_file(self, tmp_path: Path) -> None:
         model = self.fit(sampler="hybrid", engine=glfm.LocalEngine(2))
         again = glfm.load(model.save(tmp_path / "m.glfm"))
@@ -189,3 +197,65 @@ class TestModel:
     def test_shards_are_a_function_of_the_rows(self) -> None:
         engine = glfm.LocalEngine(n_shards=None)
         assert [engine.shards(n) for n in (1, 99_999, 100_000, 10**6, 10**8)] == [1, 1, 2, 20, 64]
+
+
+def test_a_large_table_is_swept_in_place_to_the_same_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Copies are made only for those who hold a state: a snapshot, a copy of the chain."""
+    schedule = Schedule(2, 6, 1)
+    expected = Chain(problem(), schedule, np.random.SeedSequence(1), n_shards=2)
+    states = [state.copy() for state in expected]
+    monkeypatch.setattr("glfm.chain._LARGE", 0)
+    chain = Chain(problem(), schedule, np.random.SeedSequence(1), n_shards=2)
+    sweeps = chain.sweeps()
+    assert next(sweeps) is next(sweeps)  # one state all along
+    still = chain.snapshot()
+    copied = chain.copy()
+    assert next(sweeps) is not still.state
+    for _ in sweeps:
+        pass
+    assert same(still.state, states[1])
+    assert same(chain.state, states[-1])
+    assert [draw.packed.tobytes() for draw in chain.draws] == [
+        draw.packed.tobytes() for draw in expected.draws
+    ]
+    *_, last = copied
+    assert same(last, states[-1])
+    assert same(still.state, states[1])
+
+
+def test_a_snapshot_of_a_large_table_waits_for_the_sweep_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Taken again and again while the chain runs in another thread, none is from the middle of a sweep."""
+    schedule = Schedule(1, 60, 1)
+    states = [state.copy() for state in Chain(problem(), schedule, np.random.SeedSequence(1), n_shards=2)]
+    monkeypatch.setattr("glfm.chain._LARGE", 0)
+    chain = Chain(problem(), schedule, np.random.SeedSequence(1), n_shards=2)
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(list, chain.sweeps())
+        seen = []
+        while not running.done():
+            seen.append(chain.snapshot().state)
+    assert seen
+    assert all(same(state, states[state.sweep - 1]) for state in seen if state.sweep)
+    assert same(chain.state, states[-1])
+
+
+def test_an_interrupt_lets_the_sweep_of_a_large_table_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("glfm.chain._LARGE", 0)
+    stop = Event()
+    chain = Chain(problem(), Schedule(1, 5, 1), np.random.SeedSequence(1), n_shards=2)
+    original = chain.sampler.sweep
+
+    def interrupted(*arguments: object) -> None:
+        stop.set()
+        original(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(chain.sampler, "sweep", interrupted)
+    assert [state.sweep for state in chain.sweeps(stop)] == [1]
+    assert glfm.LocalEngine(2).patience([chain]) is None
+
+
+def test_a_model_with_shards_is_pickled() -> None:
+    engine = glfm.LocalEngine(n_shards=2)
+    model = glfm.GLFM(n_chains=2, n_warmup=2, n_draws=1, random_state=0, progress=False, engine=engine)
+    again = pickle.loads(pickle.dumps(model.fit(np.random.default_rng(0).standard_normal((20, 2)))))
+    assert len(again.continue_fit(1).draws_) == 4

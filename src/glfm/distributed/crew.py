@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from threading import Event
 from typing import Any
 
 from distributed import Client, Future, KilledWorker
+from distributed.client import ClosedClientError
 
 from glfm.distributed.posts import Brought, Call, Post, n_numbers
 from glfm.errors import FileError
@@ -124,11 +126,7 @@ class ClusterCrew:
                 raise error
         self._look()
         with self._client.as_current():
-            posts = list(self._client.gather(self._futures))
-        for post in posts:
-            # An actor whose connection breaks would wait for it in the client's event loop, for ever.
-            post._future = None
-        return posts
+            return list(self._client.gather(self._futures))
 
     def tell(self, what: str, told: Sequence[Any]) -> None:
         """Call a method of which nobody waits for the answer, before anything that is asked later."""
@@ -181,7 +179,10 @@ class ClusterCrew:
                 ]
             found = self._client.sync(self._gather, futures)
         except (OSError, RuntimeError, KeyError, asyncio.CancelledError) as error:
-            self._find_lost()
+            try:
+                self._find_lost()
+            finally:
+                self._give_up()
             raise Lost("a worker") from error
         answers: list[Any] = [None] * self.n_shards
         for (answer, _), shards in zip(found, self._shards, strict=True):
@@ -190,6 +191,11 @@ class ClusterCrew:
             for shard, one in zip(shards, answer, strict=True):
                 answers[shard] = one
         return answers
+
+    def _give_up(self) -> None:
+        """Let nobody wait for a post again: one whose connection broke would do so as long as the client."""
+        with suppress(ClosedClientError):
+            self._client.cancel(self._futures)
 
     def _find_lost(self) -> None:
         """Raise `Lost` with the name of whoever is, once that is known."""

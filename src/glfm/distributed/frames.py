@@ -14,6 +14,7 @@ import dask
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
+from dask.dataframe.utils import make_meta
 from distributed import Client, Future, get_client, wait
 from numpy.typing import NDArray
 
@@ -120,7 +121,7 @@ class PartitionedTable(AbsentRows):
             task = partial(partitions.complete, number=number, how=how, n=n, **known)
             tasks.append(dask.delayed(task, pure=False)(part, mine))
             start = int(end)
-        meta, divisions = self._data._meta, self._data.divisions
+        meta, divisions = make_meta(self._data), self._data.divisions
         frames = [
             dd.from_delayed([task[i] for task in tasks], meta=meta, divisions=divisions, verify_meta=False)
             for i in range(n)
@@ -147,14 +148,13 @@ def read(
     schema = given if _is_whole(given, data) else Schema.infer(_sample(client, parts, looks, ends), given)
     assert isinstance(schema, Schema)
     kinds = schema.kinds
+    table = PartitionedTable(data, ends)
+    if client is None:
+        return table, schema, Problem(kinds, _encoded(parts, ends, kinds), priors)
     cells = [
         dask.delayed(partial(partitions.encoded, kinds=dict(kinds), number=i), pure=False)(part)
         for i, part in enumerate(parts)
     ]
-    table = PartitionedTable(data, ends)
-    if client is None:
-        x = np.asfortranarray(np.concatenate(_compute(None, cells)))
-        return table, schema, Problem(kinds, x, priors)
     futures = client.compute(cells)
     _check(futures)
     n_shards = data.npartitions if engine.n_shards is None else engine.shards(table.n_rows)
@@ -165,7 +165,7 @@ def read(
 
 def impute_new(model: Any, data: Any, **arguments: Any) -> Any:
     """Return a dask DataFrame of rows never seen, completed partition by partition."""
-    return data.map_partitions(_impute_part, model, arguments, meta=data._meta)
+    return data.map_partitions(_impute_part, model, arguments, meta=make_meta(data))
 
 
 def _impute_part(part: pd.DataFrame, model: Any, arguments: dict[str, Any]) -> pd.DataFrame:
@@ -186,6 +186,18 @@ def _compute(client: Client | None, tasks: Sequence[Any]) -> list[Any]:
     if client is None:
         return list(dask.compute(*tasks, scheduler="threads"))
     return list(client.gather(client.compute(list(tasks))))
+
+
+def _encoded(parts: Sequence[Any], ends: NDArray[np.intp], kinds: Mapping[str, Kind]) -> FloatArray:
+    """Return the cells of all partitions, each written where it belongs as soon as it is read."""
+    x = np.empty((int(ends[-1]), len(kinds)), order="F")
+
+    def write(number: int, part: pd.DataFrame) -> None:
+        cells = partitions.encoded(part, dict(kinds), number)
+        x[ends[number] - len(cells) : ends[number]] = cells
+
+    _compute(None, [dask.delayed(partial(write, i), pure=False)(part) for i, part in enumerate(parts)])
+    return x
 
 
 def _check(futures: Sequence[Future]) -> None:

@@ -1,0 +1,186 @@
+"""The figures of docs/scale.md, from the last results of benchmarks/scale.py."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+RESULTS = Path(__file__).parent / "results" / "scale.json"
+
+
+def page() -> str:
+    """Return everything that was measured, as Markdown."""
+    found = json.loads(RESULTS.read_text())
+    writers = (_threads, _rows, _fits, _samplers, _model)
+    return "\n\n".join(text for writer in writers if (text := writer(found)))
+
+
+def _table(head: list[str], lines: list[list[Any]]) -> str:
+    rows = [head, ["---"] + ["---:"] * (len(head) - 1), *lines]
+    return "\n".join(f"| {' | '.join(map(str, row))} |" for row in rows)
+
+
+def _threads(found: dict[str, Any]) -> str:
+    if "threads" not in found:
+        return ""
+    r = found["threads"]
+    return (
+        "### Threads\n\n"
+        f"{r['rows']:,} rows of 20 mixed columns in {r['shards']} shards: {r['seconds_1']:.2f} s per sweep with one "
+        f"thread, {r['seconds_2']:.2f} s with two, **{r['speed_up']:.2f} times** the sweeps per second (medians of "
+        f"{r['sweeps'] // 2} pairs of sweeps in turns; {r['worst_pair']:.2f} in the worst pair, {r['best_pair']:.2f} in "
+        "the best)."
+    )
+
+
+def _rows(found: dict[str, Any]) -> str:
+    if "rows" not in found:
+        return ""
+    r = found["rows"]
+    lines = [
+        [
+            f"{one['rows']:,}",
+            one["chains"],
+            f"{one['sweep_seconds']:.2f}",
+            f"{one['peak_gb']:.2f}",
+            f"{one['seconds']:.0f}",
+        ]
+        for one in [*r["sizes"], r["two_chains"]]
+    ]
+    return "\n\n".join(
+        [
+            "### Rows and memory",
+            "A fit of 20 columns (8 real, 4 counts, 4 of four levels, 4 of five ordered levels, one cell in 20 missing) "
+            "from Parquet files of 125,000 rows each, read as a dask DataFrame without a cluster, in two threads:",
+            _table(["rows", "chains", "seconds per sweep", "peak memory, GB", "seconds in all"], lines),
+            f"Time per sweep grows like rows^{r['power']:.2f}. {_ten_million(found)}".strip(),
+        ]
+    )
+
+
+def _ten_million(found: dict[str, Any]) -> str:
+    """Say what 10,000,000 rows take, from the largest fits that were swept in place."""
+    if "large" not in found:
+        return ""
+    per_chain = found["rows"]["bytes_per_row_and_further_chain"]
+    small, large = found["rows"]["sizes"][-1], found["large"]
+    per_row = 1e9 * (large["peak_gb"] - small["peak_gb"]) / (large["rows"] - small["rows"])
+    more = 1e7 - large["rows"]
+    seconds, peak = large["sweep_seconds"] * 1e7 / large["rows"], large["peak_gb"] + 1e-9 * per_row * more
+    text = (
+        f"From {small['rows']:,} to {large['rows']:,} rows (below), both swept in place, memory grows by {per_row:.0f} "
+        f"bytes per row with one chain; each further chain takes {per_chain:.0f} more. Extrapolated to 10,000,000 rows: "
+        f"{seconds:.0f} s per sweep, and {peak:.1f} GB with one chain or {peak + 3e-2 * per_chain:.1f} GB with four, "
+        "beside the draws that are kept."
+    )
+    if "whole" in found:
+        text += f" The fit of 10,000,000 rows with one chain, made to check this, took {found['whole']['peak_gb']:.1f} GB."
+    return text
+
+
+def _fits(found: dict[str, Any]) -> str:
+    lines = []
+    local = {}
+    for name, where in (("covertype", "two threads"), ("large", "two threads"), ("whole", "two threads")):
+        if name in found:
+            local[found[name]["rows"]] = found[name]["digest"]
+            lines.append(_fit(found[name], where, f"{found[name]['peak_gb']:.1f}"))
+    for one in found.get("killed", []):
+        peaks = " + ".join(f"{gb:.1f}" for gb in [one["peak_gb"], *one["peak_gb_of_workers"]])
+        same = local.get(one["rows"])
+        bits = "" if same is None else ", same draws" if same == one["digest"] else ", **other draws**"
+        lines.append(_fit(one, f"two workers, one killed{bits}", peaks))
+    if not lines:
+        return ""
+    head = [
+        "table",
+        "where",
+        "chains",
+        "sweeps",
+        "reading and start, s",
+        "s per sweep",
+        "in all, s",
+        "peak memory, GB",
+    ]
+    return "### Whole fits\n\n" + _table(head, lines)
+
+
+def _fit(one: dict[str, Any], where: str, peak: str) -> list[Any]:
+    name = "covertype" if one["rows"] == 581_012 else "generated"
+    return [
+        f"{name}, {one['rows']:,} x {one['columns']}",
+        where,
+        one["chains"],
+        one["sweeps"],
+        f"{one['read_and_start_seconds']:.0f}",
+        f"{one['sweep_seconds']:.1f}",
+        f"{one['seconds']:.0f}",
+        peak,
+    ]
+
+
+def _samplers(found: dict[str, Any]) -> str:
+    if "samplers" not in found:
+        return ""
+    lines = []
+    for r in found["samplers"]:
+        each = [r[name] for name in ("collapsed", "hybrid", "hybrid_2")]
+        lines.append(
+            [
+                r["table"],
+                f"{r['rows']:,}",
+                r["sweeps"],
+                *(f"{one['sweep_ms']:.0f}" for one in each),
+                *(f"{one['ess_per_sweep']:.4f}" for one in each),
+                *(f"{one['ess_per_second']:.3f}" for one in each),
+            ]
+        )
+    names = ("collapsed", "1 shard", "2 shards")
+    head = [
+        "table",
+        "rows",
+        "sweeps",
+        *(f"{what}, {name}" for what in ("ms", "ESS/sweep", "ESS/s") for name in names),
+    ]
+    return "### One sampler or the other\n\n" + _table(head, lines)
+
+
+def _model(found: dict[str, Any]) -> str:
+    if "model" not in found:
+        return ""
+    r = found["model"]
+    checks = [
+        [
+            f"{one['rows']:,}",
+            one["workers"],
+            f"{one['meetings']:.1f}",
+            f"{one['bytes'] / one['shards'] / 1e3:.0f}",
+            f"{one['seconds']:.2f}",
+            f"{one['predicted']:.2f}",
+        ]
+        for one in r["checks"]
+    ]
+    far: dict[float, dict[int, float]] = {}
+    for one in r["far"]:
+        far.setdefault(one["rows"], {})[one["workers"]] = one["seconds"]
+    workers = list(next(iter(far.values())))
+    plans = [
+        [f"{n_rows:,.0f}", *(f"{by[w]:.2f}" if by[w] < 10 else f"{by[w]:.0f}" for w in workers)]
+        for n_rows, by in far.items()
+    ]
+    return "\n\n".join(
+        [
+            "### What a sweep costs on a cluster",
+            f"a = {1e6 * r['seconds_per_row']:.2f} µs per row (10 features, 28 pseudo-columns, one thread), h = "
+            f"{1e3 * r['seconds_per_meeting']:.1f} ms per meeting, v = {1e3 * r['seconds_per_meeting_and_worker']:.1f} ms "
+            f"per meeting and worker, c = {1e3 * r['seconds_per_meeting_and_shard']:.2f} ms per meeting and shard.",
+            _table(
+                ["rows", "workers", "meetings per sweep", "kB per shard", "measured, s", "predicted, s"],
+                checks,
+            ),
+            "What the same constants say of clusters that were not measured, one shard and one thread per worker, with a "
+            "round trip of 0.5 ms and 10 Gbit/s, in seconds per sweep:",
+            _table(["rows", *(f"{w} worker{'s' * (w > 1)}" for w in workers)], plans),
+        ]
+    )
