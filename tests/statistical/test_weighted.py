@@ -397,4 +397,4 @@ def test_new_rows_have_their_posterior(name: str) -> None:
 
 def test_own_features_of_another_variance_are_found_out() -> None:
     with pytest.raises(AssertionError, match="quantities are off"):
-        check(row_scores(np.array(ROWS["nothing observed"]), s2_B=2.0))
+        check(row_scores(np.array(ROWS["nothing observed"]), s2_B=16.0))
