@@ -246,9 +246,9 @@ def _judged(guess: Guess, holes: Holes, frame: pd.DataFrame) -> tuple[float | No
 def plan(options: argparse.Namespace) -> Iterator[Task]:
     """Yield the fits in the order in which a stopped run is most useful: small tables first, mask by mask."""
     for mask in range(options.masks):
-        for group in (SMALL, TABLES[len(SMALL) :]):
+        for is_small in (True, False):
             for percentage in options.percentages:
-                for table in (name for name in group if name in options.tables):
+                for table in (name for name in options.tables if (name in SMALL) is is_small):
                     for method in options.methods:
                         yield Task(
                             table, percentage, mask, method, options.rows, options.quick, options.limit
@@ -278,11 +278,13 @@ def describe(line: Line) -> str:
     return ", ".join(shown)
 
 
-def parse(arguments: list[str] | None, methods: Mapping[str, Method], name: str) -> argparse.Namespace:
+def parse(
+    arguments: list[str] | None, methods: Mapping[str, Method], name: str, tables: tuple[str, ...]
+) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="300 rows, 30 % hidden, 1 mask, short runs")
     parser.add_argument("--masks", type=int, help="3; 1 with --quick")
-    parser.add_argument("--tables", default=",".join(TABLES))
+    parser.add_argument("--tables", default=",".join(tables))
     parser.add_argument("--percentages", help="30,10,50; 30 with --quick")
     parser.add_argument("--methods", default=",".join(methods))
     parser.add_argument("--rows", type=int, help="at most so many rows of each table")
@@ -294,16 +296,19 @@ def parse(arguments: list[str] | None, methods: Mapping[str, Method], name: str)
     options.rows = options.rows or (300 if options.quick else None)
     given = options.percentages or ("30" if options.quick else ",".join(map(str, PERCENTAGES)))
     options.percentages = [int(p) for p in given.split(",")]
-    check_choices(parser, options, {"tables": TABLES, "methods": tuple(methods)})
+    check_choices(parser, options, {"tables": tables, "methods": tuple(methods)})
     if options.output is None:
         options.output = RESULTS / (f"{name}-quick.jsonl" if options.quick else f"{name}.jsonl")
     return options
 
 
 def main(
-    arguments: list[str] | None = None, methods: Mapping[str, Method] = METHODS, name: str = "imputation"
+    arguments: list[str] | None = None,
+    methods: Mapping[str, Method] = METHODS,
+    name: str = "imputation",
+    tables: tuple[str, ...] = TABLES,
 ) -> None:
-    options = parse(arguments, methods, name)
+    options = parse(arguments, methods, name, tables)
     options.methods = installed(options.methods, methods)
     done = read(options.output)
     if any(line["quick"] != options.quick for line in done):
