@@ -19,6 +19,7 @@ ERRORS = {
 RANKED = ("nrmse", "categories", "ordinals")  # numbers count once
 KINDS = ("real", "positive", "count", "categorical", "ordinal")
 OURS, CONSTANT, TREES = "glfm", "mean/mode", "trees chain"
+BINARY = "glfm binary"  # of the same package, so that it has no rank
 
 
 def results() -> Path | None:
@@ -113,6 +114,7 @@ def ranks(found: pd.DataFrame) -> tuple[pd.DataFrame, int]:
 
     Settings that not all methods have are left out.
     """
+    found = found[found["method"] != BINARY]
     counts = found.groupby(KEY)["method"].nunique()
     common = found[found.set_index(KEY).index.isin(counts[counts == counts.max()].index)]
     out = {}
@@ -154,7 +156,7 @@ def winners(found: pd.DataFrame) -> list[str]:
             cells = [f"{name}", f"{percentage} %"]
             for measure in RANKED:
                 values = here[measure].mean().astype(float)
-                others = values.drop(OURS).dropna()
+                others = values.drop([OURS, BINARY], errors="ignore").dropna()
                 if not len(others):
                     cells += ["", ""]
                     continue

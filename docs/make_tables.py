@@ -12,6 +12,7 @@ HERE = Path(__file__).parent
 RESULTS = HERE.parent / "benchmarks" / "results"
 
 sys.path.insert(0, str(HERE.parent / "benchmarks"))
+import choices_report
 import imputation_figure
 import imputation_report
 import paper_missing_report
@@ -112,6 +113,7 @@ def main() -> None:
         ("heldout.md", heldout, "heldout.json"),
         ("performance.md", performance, "speed.json"),
         ("scale.md", scale, "scale.json"),
+        ("choices.md", choices_report.page, "choices.jsonl"),
         ("imputation.md", imputation, getattr(imputation_report.results(), "name", "imputation.jsonl")),
         (
             "paper-missing.md",
