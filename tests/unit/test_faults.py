@@ -177,6 +177,16 @@ def test_truncated_normals_of_no_number_come_to_an_end(ends):
     fill_truncated(rng, np.array([ends[0]]), np.array([ends[1]]), out)
 
 
+@pytest.mark.parametrize("a", [1e3, 1e9, 1e113, 1e150])
+@pytest.mark.parametrize("width", [1e-3, 1.0, 1e100])
+def test_truncated_normals_far_out_come_to_an_end(a, width):
+    rng, b = stream(np.random.SeedSequence(0)), a + width
+    drawn = [truncated_normal(rng, a, b), -truncated_normal(rng, -b, -a)]
+    out = np.empty(2)
+    fill_truncated(rng, np.array([a, -b]), np.array([b, -a]), out)
+    assert all(a <= x <= b for x in [*drawn, out[0], -out[1]])
+
+
 def test_levels_that_are_hopelessly_behind_come_to_an_end():
     kind = glfm.Categorical(levels=("a", "b", "c"))
     location = np.array([[1e15, 0.0], [-1e15, 1e90], [3e3, 2.9e3], [1.0, 2.0]])
