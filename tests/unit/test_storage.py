@@ -453,7 +453,7 @@ class TestHostileFiles:
                 same_draws(good, glfm.load(broken))  # a byte that nobody reads, such as a date
             except FileError:
                 refused += 1
-        assert refused > 100
+        assert refused > 90
 
     @pytest.mark.parametrize("content", [b"", b"hello", b"\x80\x04K\x01.", b"PK\x05\x06" + b"\0" * 18])
     def test_foreign(self, content, tmp_path):
