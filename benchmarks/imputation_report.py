@@ -293,7 +293,8 @@ def _absent(found: pd.DataFrame, failed: pd.DataFrame) -> str:
         f"({'; '.join(sorted({reason.split(':')[-1].strip() for reason in rows['failed']}))})"
         for method, rows in failed.groupby("method")
     ]
-    absent = [name for name in METHODS if name not in set(found["method"]) | set(failed["method"])]
+    there = set(found["method"]) | set(failed["method"]) | {BINARY}
+    absent = [name for name in METHODS if name not in there]
     said = [f"Gave up: {'; '.join(words)}." if words else "No fit failed."]
     return " ".join([*said, *([f"Not installed: {', '.join(absent)}."] if absent else [])])
 

@@ -72,22 +72,22 @@ class TestAlone:
         assert other == {"features", "n_draws", "n_warmup", "thin", "progress"}
 
     def test_what_is_left_open_is_chosen_to_predict(self):
-        X = mixed()
-        X["city"] = ["Bern", "Ulm"] * 20 + [f"village {i}" for i in range(len(X) - 40)]
+        X = mixed(60)
+        X["city"] = ["Bern", "Ulm"] * 20 + [f"village {i % 7}" for i in range(20)]
         imputer = glfm.Imputer(**QUICK).fit(X)
         kinds = imputer.model_.schema_.kinds
         numbers = [kind for kind in kinds.values() if kind.is_number]
         assert numbers
         assert all(kind.mapping == "quantile" for kind in numbers)
         assert kinds["city"].n_pseudo == 3
-        assert imputer.model_.features == "weighted"
+        assert imputer.model_.get_params()["features"] == "weighted"
 
     def test_what_is_given_stays(self):
         X = mixed()
         name = next(name for name, kind in glfm.Schema.infer(X).items() if kind.name == "real")
         imputer = glfm.Imputer({name: glfm.Real(mapping="affine")}, features="binary", **QUICK).fit(X)
         assert imputer.model_.schema_[name].mapping == "affine"
-        assert imputer.model_.features == "binary"
+        assert imputer.model_.get_params()["features"] == "binary"
 
     def test_clone_and_parameters(self):
         imputer = clone(glfm.Imputer({"x0": "real"}, how="mode", alpha=2.0)).set_params(n_draws=7)
