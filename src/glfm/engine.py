@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 import os
 import threading
 import time
@@ -291,5 +292,5 @@ def n_shards_of(n_rows: int, n_shards: int | None) -> int:
 
 def check_workers(n_jobs: int | None) -> None:
     """Refuse a number of threads that makes no sense."""
-    if n_jobs is not None and n_jobs != -1 and n_jobs < 1:
+    if n_jobs is not None and (not isinstance(n_jobs, numbers.Integral) or (n_jobs != -1 and n_jobs < 1)):
         raise SchemaError(f"n_jobs is a positive number, -1 or None for all cores, not {n_jobs!r}.")

@@ -403,6 +403,13 @@ class _NarwhalsFrame(Frame):
             return None
         if kind in LEVELS and self._backend.is_pyarrow():
             return fill_dictionary(native, fitted, rows)
+        if self._backend.is_pyarrow() and str(dtype) == "string_view":  # of which arrow cannot take some
+            import pyarrow as pa
+
+            whole = native.to_pylist()
+            for row, value in zip(rows, fitted, strict=True):
+                whole[row] = value
+            return pa.chunked_array([pa.array(whole, dtype)])
         if is_decimal(series):
             # Some libraries cut off the digits of a float that they ought to round.
             fitted = object_array([Decimal(f"{value:.{dtype.scale}f}") for value in fitted])

@@ -15,7 +15,7 @@ import soak
 
 pytestmark = pytest.mark.reliability
 
-MOST = 1500  # bytes per table, of the roughly 40,000 that a model would leave behind if it stayed
+MOST = 2500  # bytes per table, of the roughly 40,000 that a model would leave behind if it stayed
 
 
 def run(*arguments: str) -> tuple[list[int], list[str]]:
