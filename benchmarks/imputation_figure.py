@@ -8,7 +8,18 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from imputation_report import CONSTANT, OURS, RANKED, TREES, by_table, load, methods_of, results, tables_of
+from imputation_report import (
+    BINARY,
+    CONSTANT,
+    OURS,
+    RANKED,
+    TREES,
+    by_table,
+    load,
+    methods_of,
+    results,
+    tables_of,
+)
 
 from glfm.plots import BLUE, GREY, ORANGE
 
@@ -35,7 +46,7 @@ def draw_dots(found: pd.DataFrame, path: Path) -> None:
     """Draw the errors of every method, one panel per measure and one line per table."""
     from matplotlib import pyplot as plt
 
-    names, methods = tables_of(found), methods_of(found)
+    names, methods = tables_of(found), [name for name in methods_of(found) if name != BINARY]
     figure, axes = plt.subplots(
         1, 3, figsize=(11, 0.75 * len(names) + 1.6), layout="constrained", sharey=True
     )

@@ -311,6 +311,24 @@ def _unmeasured(found: pd.DataFrame) -> str:
     return f" **Not measured yet**: {'; '.join(listed)}." if listed else ""
 
 
+def chains(found: pd.DataFrame) -> list[str]:
+    """Return how far the chains of this package agree about hidden cells, table by table."""
+    names = {"agreement": "per column", "agreement_of_all": "all cells", "rhat": "R-hat"}
+    mine = [
+        name for name in (OURS, BINARY) if "agreement" in found and settings(found, name)["agreement"].any()
+    ]
+    head = [f"{name}: {words}" for name in mine for words in names.values()]
+    lines = [f"| table | {' | '.join(head)} |", "|---|" + "---:|" * len(head)]
+    for table in tables_of(found):
+        cells = [
+            f"{pd.to_numeric(rows[what]).mean():.3f}"
+            for rows in (found[(found["table"] == table) & (found["method"] == name)] for name in mine)
+            for what in names
+        ]
+        lines.append(f"| {table} | {' | '.join(cells)} |")
+    return lines
+
+
 # ---- the page
 
 
@@ -347,6 +365,13 @@ def page() -> str:
             "### Coverage of 90 % intervals",
             "",
             *coverage(found),
+            "",
+            "### Do chains agree?",
+            "",
+            "Correlation between chains of their predictive means of hidden cells, and R-hat of the log-likelihood given the "
+            "features, averaged over percentages.",
+            "",
+            *chains(found),
             "",
             "### What it says",
             "",

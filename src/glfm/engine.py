@@ -290,7 +290,8 @@ def n_shards_of(n_rows: int, n_shards: int | None) -> int:
     return min(n_shards, max(n_rows, 1))
 
 
-def check_workers(n_jobs: int | None) -> None:
+def check_workers(n_jobs: Any) -> None:
     """Refuse a number of threads that makes no sense."""
-    if n_jobs is not None and (not isinstance(n_jobs, numbers.Integral) or (n_jobs != -1 and n_jobs < 1)):
+    is_whole = isinstance(n_jobs, numbers.Integral)
+    if n_jobs is not None and not (is_whole and (n_jobs == -1 or n_jobs >= 1)):
         raise SchemaError(f"n_jobs is a positive number, -1 or None for all cores, not {n_jobs!r}.")
