@@ -97,7 +97,7 @@ def model_files(draw, members):
     for _ in range(draw(st.integers(1, 2))):
         name = draw(st.sampled_from(["model.json", "model.json", *sorted(parts)]))
         if name.endswith(".json") and name in parts:
-            value = changed(draw, json.loads(parts[name]))
+            value = changed(draw, json.loads(chosen[name]))
             parts[name] = json.dumps(value).encode()
         elif name in parts:
             action = draw(st.sampled_from(["damage", "numbers", "shape", "swap", "drop", "double"]))
