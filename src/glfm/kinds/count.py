@@ -17,7 +17,6 @@ from glfm.kinds.numeric import NumericKind
 
 __all__ = ["Count"]
 
-_NARROW = 1e-13  # beside 1 and the place of a cell on the pseudo-scale
 _LARGEST = 2.0**53  # beyond it, x and x + 1 are the same float
 _MAX_EDGES = 512  # P(X >= x) is added up to here
 _NOTHING = 9.0  # standard deviations beyond which a normal tail is nothing
@@ -61,9 +60,6 @@ class Count(NumericKind):
         with np.errstate(invalid="ignore"):
             zero = x == 0
         near, far = self.place(x), self.place(x + 1.0)
-        with np.errstate(invalid="ignore"):  # so narrow a cell has no mass in floats, but a density
-            narrow = np.isfinite(near) & (np.abs(far - near) <= _NARROW * (1.0 + np.abs(near)))
-        far = np.where(narrow, near, far)
         if self.link.increasing:
             return np.where(zero, -np.inf, near), far
         return far, np.where(zero, np.inf, near)

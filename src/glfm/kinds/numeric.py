@@ -42,6 +42,7 @@ __all__ = ["NumericKind"]
 _RULE, _CURVE_RULE = (np.polynomial.legendre.leggauss(n) for n in (40, 16))
 _REACH = 9.0  # standard deviations beyond which a normal density is nothing
 _LARGEST = 1e302  # number of a column: a thousand times it is a float too
+_NARROW = 1e-13  # beside 1 and its place on the pseudo-scale
 _FARTHEST = 1e150  # from zero on the pseudo-scale: sums of squares are finite
 _PANELS = 9  # between which the integral of a curve is taken
 _UNITS = 2.0 ** np.arange(-3, 4)  # in standard deviations: from nearly linear to nearly logarithmic
@@ -368,7 +369,11 @@ class NumericKind(Kind):
         z = (lower - mean) / sd
         with np.errstate(invalid="ignore", over="ignore"):
             point = -0.5 * z * z - math.log(sd) - 0.5 * math.log(2 * math.pi) + self.link.log_slope(x)
-        score = np.where(lower == upper, np.where(np.isinf(lower), -np.inf, point), mass)
+            # A cell next to nothing wide has no mass in floats, but a density.
+            is_point = (lower == upper) | (
+                (mass == -np.inf) & (upper - lower <= _NARROW * (1.0 + np.abs(lower)))
+            )
+        score = np.where(is_point, np.where(np.isinf(lower), -np.inf, point), mass)
         allowed = self._allowed(x)[0] | np.isnan(x)
         return np.where(allowed, score - self.log_support_mass(mean, sd), -np.inf)
 
