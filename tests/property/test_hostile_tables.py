@@ -152,7 +152,9 @@ def test_arrays(n_inputs, record_property):
 
         def same(completed, schema):
             assert isinstance(completed, np.ndarray)
-            old = np.ma.filled(array.astype(object), None) if np.ma.isMaskedArray(array) else array
+            old = np.ma.getdata(array).astype(object) if np.ma.isMaskedArray(array) else array
+            if np.ma.isMaskedArray(array):
+                old[np.ma.getmaskarray(array)] = None
             old = np.array(old, dtype=object) if isinstance(old, list) else np.asarray(old)
             assert completed.shape == old.shape
             for i, kind in enumerate(schema.values()):
