@@ -188,6 +188,7 @@ def test_a_killed_worker_changes_no_bit(doomed, frame, local, save_every):
     assert bits(model) == bits(local)
 
 
+@pytest.mark.reliability  # under heavy load dask's client was seen to wait for the lost scheduler for minutes
 def test_a_lost_scheduler_leaves_a_checkpoint(frame, local, tmp_path):
     path = tmp_path / "fit.glfm"
     with distributed.LocalCluster(n_workers=1, processes=False, **QUIET) as cluster:
