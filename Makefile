@@ -52,7 +52,7 @@ test-reliability: $(FRESH) ## kills, hostile input by the thousand, load (minute
 	$(BIN)/pytest -n 2 --dist worksteal -m "reliability and not slow" --durations=10
 
 # Tests that need nothing but the package and pytest; each environment is built anew in a directory of its own.
-CORE := $(addprefix tests/unit/test_,baselines.py kinds.py mappings.py plots.py summary.py toolbox.py) \
+CORE := $(addprefix tests/unit/,baselines kinds/test_kinds.py kinds/test_mappings.py plots/test_drawing.py analysis/test_summary.py toolbox) \
 	$(addprefix tests/end_to_end/test_,cli.py demo.py new_user.py)
 CORE_TESTS = $(1)/bin/python -m pytest -q -p no:cacheprovider $(CORE)
 

@@ -99,7 +99,7 @@ def score(name: str, share: float, seed: int = 0, **settings: object) -> dict[st
     seconds = time.perf_counter() - begin
     ours, marginal, per_column = [], [], {}
     for column, kind in model.schema_.kinds.items():
-        x = kind.encode(glfm.table.Frame.read(table.frame[[column]]).column(column))
+        x = kind.encode(glfm.frames.frame.Frame.read(table.frame[[column]]).column(column))
         hidden = mask[:, table.frame.columns.get_loc(column)]
         seen = x[~hidden & ~np.isnan(x)]
         if not hidden.any() or not seen.size:

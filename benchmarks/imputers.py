@@ -14,10 +14,10 @@ import pandas as pd
 from heldout import marginal_scores
 
 import glfm
-from glfm.calibration import _enclosing_mass as enclosing_mass
-from glfm.cells import cells_of
+from glfm.analysis.calibration import _enclosing_mass as enclosing_mass
+from glfm.frames.frame import Frame
 from glfm.kinds import Kind
-from glfm.table import Frame
+from glfm.posterior.cells import cells_of
 
 QUICK = {"n_chains": 2, "n_warmup": 40, "n_draws": 20}
 

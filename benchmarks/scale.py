@@ -30,15 +30,16 @@ from machine import describe
 from speed import MIXED, exponent, simulated
 
 import glfm
-from glfm.chain import Chain
-from glfm.draws import Draw
-from glfm.hybrid import HybridSampler
-from glfm.priors import Priors, Schedule
-from glfm.problem import Problem
-from glfm.sampler import CollapsedSampler
+from glfm.frames.frame import Frame
+from glfm.sampling.chain import Chain
+from glfm.sampling.collapsed import CollapsedSampler
+from glfm.sampling.draws import Draw
+from glfm.sampling.parallel import HybridSampler
+from glfm.sampling.priors import Priors, Schedule
+from glfm.sampling.problem import Problem
+from glfm.sampling.state import State
 from glfm.schema import Schema
-from glfm.state import State
-from glfm.table import Frame, encode
+from glfm.schema.encoding import encode
 
 RESULTS = Path(__file__).parent / "results" / "scale.json"
 ROWS_LOOKED_AT = 2_000  # for the log-likelihood of a table that is larger

@@ -30,10 +30,10 @@ from glfm.kinds import Kind
 from glfm.kinds.categorical import Categorical
 from glfm.kinds.count import Count
 from glfm.kinds.ordinal import Ordinal
-from glfm.priors import Priors
-from glfm.problem import Problem
-from glfm.sampler import CollapsedSampler
-from glfm.state import State
+from glfm.sampling.collapsed import CollapsedSampler
+from glfm.sampling.priors import Priors
+from glfm.sampling.problem import Problem
+from glfm.sampling.state import State
 
 BINARY = [Categorical(levels=(0, 1))] * 55
 MIXED: list[Kind] = [

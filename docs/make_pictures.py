@@ -9,8 +9,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 import glfm
-from glfm.pictures import Artists, tile_map
-from glfm.plots import save
+from glfm.plots import Artists, tile_map
+from glfm.plots.drawing import save
 
 IMAGES = Path(__file__).parent / "images"
 SETTINGS = {"n_chains": 2, "n_warmup": 300, "n_draws": 50, "random_state": 0}

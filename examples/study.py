@@ -15,7 +15,7 @@ import pandas as pd
 from scipy.optimize import linear_sum_assignment
 
 import glfm
-from glfm.effects import NOTICEABLE_CHANGE, NOTICEABLE_EFFECT, noticeable
+from glfm.analysis.effects import NOTICEABLE_CHANGE, NOTICEABLE_EFFECT, noticeable
 
 ALPHA = 5.0  # the paper's
 RARE = 0.03  # share of rows from which a feature can matter
@@ -391,7 +391,7 @@ def draw_sizes(models: dict[str, glfm.GLFM], paper: int, path: Path) -> None:
     """Draw how many features the draws have, and how many the paper reports."""
     from matplotlib.figure import Figure
 
-    from glfm.plots import BLUE, GREY, ORANGE, save
+    from glfm.plots.drawing import BLUE, GREY, ORANGE, save
 
     figure = Figure(figsize=(8.0, 2.8), layout="constrained")
     ax = figure.subplots()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from glfm.column import Column
+from glfm.frames.column import Column
 from glfm.kinds import KINDS, Kind
 from kind_examples import example_of
 

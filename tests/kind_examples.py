@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from glfm.column import Column
+from glfm.frames.column import Column
 
 _LEVELS = ("low", "middle", "high", "top")
 

@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from glfm.column import FloatArray
 from glfm.errors import DataError
+from glfm.frames.column import FloatArray
 from glfm.kinds import Kind, find_kind
 
 __all__ = [

@@ -11,12 +11,12 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from glfm.align import feature_order, representative
-from glfm.column import FloatArray
 from glfm.datasets import Clinic, make_clinic
+from glfm.estimators.glfm import GLFM
+from glfm.frames.column import FloatArray
 from glfm.kinds import Kind
-from glfm.model import GLFM
-from glfm.plots import save
+from glfm.plots.drawing import save
+from glfm.posterior.alignment import feature_order, representative
 from glfm.schema import Schema
 
 if TYPE_CHECKING:
@@ -259,7 +259,7 @@ def _picture(
     """Draw traits beside features, errors beside constants, and intervals beside hidden values."""
     from matplotlib.figure import Figure
 
-    from glfm import plots
+    from glfm.plots import drawing as plots
 
     figure = Figure(figsize=(12, 6.2), layout="constrained")
     left, right = np.asarray(figure.subfigures(1, 2, width_ratios=[5, 6], wspace=0.04))
@@ -288,7 +288,7 @@ def _picture(
 
 
 def _draw_traits(axes: Any, clinic: Clinic, Z: NDArray[np.bool_], traits: pd.DataFrame) -> None:
-    from glfm import plots
+    from glfm.plots import drawing as plots
 
     pairs = list(zip(traits["feature"], traits["opposite"], strict=True))
     found = np.column_stack([_signed(Z, *pair) for pair in pairs])

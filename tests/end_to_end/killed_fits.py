@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 
 import glfm
-from glfm import archive, storage
 from glfm.datasets import make_clinic
 from glfm.errors import FileError
+from glfm.storage import archive, model_files
 
 FRAME = make_clinic(n_rows=80).frame
 SETTINGS = {"random_state": 3, "progress": False, "n_jobs": 2, "thin": 1}
@@ -67,7 +67,7 @@ def child(work: Callable[[], None]) -> int:
 
 def sweeps(path: Path) -> list[int]:
     """Return where the chains of a checkpoint stand, which must be readable."""
-    return [chain.state.sweep for chain in storage.read(path, glfm.GLFM().get_params()).chains]
+    return [chain.state.sweep for chain in model_files.read(path, glfm.GLFM().get_params()).chains]
 
 
 def leftovers(path: Path) -> int:

@@ -17,8 +17,8 @@ import pytest
 from sklearn.base import clone
 
 import glfm
-from glfm import storage
 from glfm.errors import DataError, FileError, FitWarning, SamplerError, SchemaError
+from glfm.storage import model_files
 
 WITHOUT = "dask and distributed are not installed: the extra [dask]"
 distributed = pytest.importorskip("distributed", reason=WITHOUT)
@@ -136,7 +136,9 @@ def test_fit_goes_on_like_a_local_one(client, frame, local, tmp_path):
 def test_fit_that_is_out_of_time_is_resumed(client, frame, local, tmp_path, monkeypatch):
     """A clock by which time is out after one sweep of each chain."""
     path = tmp_path / "fit.glfm"
-    monkeypatch.setattr("glfm.engine.time", types.SimpleNamespace(monotonic=itertools.count().__next__))
+    monkeypatch.setattr(
+        "glfm.sampling.engine.time", types.SimpleNamespace(monotonic=itertools.count().__next__)
+    )
     with pytest.warns(FitWarning, match="time was out after 1, 1 of 13 sweeps"):
         fit(frame, glfm.DaskEngine(client, n_shards=3), time_budget=0.1, checkpoint=path)
     assert bits(fit(frame, glfm.DaskEngine(client, n_shards=3), resume=path)) == bits(local)
@@ -208,7 +210,7 @@ def test_a_lost_scheduler_leaves_a_checkpoint(frame, local, tmp_path):
             fit(frame, engine, checkpoint=path, checkpoint_every=1e-3)
         with pytest.raises(SamplerError, match="The dask client is clos"):
             fit(frame, engine)
-    kept = storage.read(path, glfm.GLFM().get_params())
+    kept = model_files.read(path, glfm.GLFM().get_params())
     assert not kept.stage.finished
     assert bits(fit(frame, glfm.LocalEngine(n_shards=3), resume=path)) == bits(local)
 
@@ -237,8 +239,8 @@ def test_a_straggler_is_reported(client, frame, monkeypatch):
     def slow_down():
         import time
 
-        from glfm.distributed.posts import FarShard
-        from glfm.shard import Shard
+        from glfm.distributed.worker import FarShard
+        from glfm.sampling.shard import Shard
 
         def flip(shard, told):
             time.sleep(1.0)
@@ -247,7 +249,7 @@ def test_a_straggler_is_reported(client, frame, monkeypatch):
         FarShard.flip = flip
 
     def speed_up():
-        from glfm.distributed.posts import FarShard
+        from glfm.distributed.worker import FarShard
 
         del FarShard.flip
 
@@ -324,7 +326,7 @@ def check(model, local, frame, tmp_path):
 
 @pytest.mark.filterwarnings("ignore:The inplace keyword")  # which dask uses
 def test_without_a_cluster(odd, odd_local, files, tmp_path, monkeypatch):
-    monkeypatch.setattr("glfm.distributed.frames._current", lambda: None)
+    monkeypatch.setattr("glfm.distributed.dask_table._current", lambda: None)
     with dask.config.set(scheduler="threads"):
         model = fit(read(files))
         check(model, odd_local, odd, tmp_path)
@@ -363,7 +365,9 @@ def test_partitions_go_on_from_their_folder(client, odd_local, files, tmp_path, 
     """Stopped after one sweep, the fit goes on to the same bits; another fit is refused."""
     path = tmp_path / "folder"
     with monkeypatch.context() as patch:
-        patch.setattr("glfm.engine.time", types.SimpleNamespace(monotonic=itertools.count().__next__))
+        patch.setattr(
+            "glfm.sampling.engine.time", types.SimpleNamespace(monotonic=itertools.count().__next__)
+        )
         with pytest.warns(FitWarning, match="time was out after 1, 1 of 13 sweeps"):
             fit(read(files), time_budget=0.1, checkpoint=path)
     with pytest.raises(FileError, match="checkpoint of a fit with another seed"):
@@ -439,7 +443,7 @@ def test_a_cell_that_a_kind_refuses_names_its_partition(frame):
 
 def test_a_sample_knows_what_columns_can_hold(monkeypatch):
     """Extremes, zeros and rare levels are in it, wherever they are."""
-    monkeypatch.setattr("glfm.distributed.frames._MOST_ROWS", 10)
+    monkeypatch.setattr("glfm.distributed.dask_table._MOST_ROWS", 10)
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"x": rng.standard_normal(500), "c": np.arange(500.0) % 7 + 1, "l": ["a"] * 500})
     frame.loc[123, "x"], frame.loc[77, "c"], frame.loc[333, "l"] = -99.0, 0.0, "rare"

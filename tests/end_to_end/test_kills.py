@@ -15,7 +15,7 @@ import pytest
 
 import glfm
 from glfm.datasets import make_clinic
-from glfm.storage import read
+from glfm.storage.model_files import read
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs processes that fork")
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import glfm
-from glfm.column import Column
+from glfm.frames.column import Column
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 

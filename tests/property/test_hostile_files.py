@@ -107,7 +107,7 @@ def checkpoints(files, tmp_path_factory):
     clock = SimpleNamespace(monotonic=itertools.count().__next__)  # whose time is out after every sweep
     for n in range(4):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("glfm.engine.time", clock)
+            patch.setattr("glfm.sampling.engine.time", clock)
             quiet_fit(frame, checkpoint=path, resume=path if n else None, time_budget=0.1)
         members.append(members_of(path))
     assert [b'"finished":true' in parts["model.json"] for parts in members] == [False, False, False, True]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from glfm.column import Column
+from glfm.frames.column import Column
 from glfm.kinds import KINDS, Kind
 from glfm.kinds.categorical import Categorical
 from glfm.kinds.count import Count

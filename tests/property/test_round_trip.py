@@ -10,9 +10,10 @@ import pyarrow as pa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from glfm.frames.frame import Frame
 from glfm.kinds.base import find_kind
 from glfm.schema import Schema
-from glfm.table import Frame, encode
+from glfm.schema.encoding import encode
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=5)
 LEVELS = st.lists(TEXT, min_size=1, max_size=5, unique=True)

@@ -11,7 +11,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from glfm.column import FloatArray
+from glfm.frames.column import FloatArray
 from glfm.testing import Enumeration
 
 

@@ -11,8 +11,8 @@ from glfm.kinds.numeric import NumericKind
 from glfm.kinds.ordinal import Ordinal
 from glfm.kinds.positive import Positive
 from glfm.kinds.real import Real
-from glfm.priors import Priors
-from glfm.problem import Problem
+from glfm.sampling.priors import Priors
+from glfm.sampling.problem import Problem
 from glfm.testing import simulate_prior
 
 HOLE = np.nan

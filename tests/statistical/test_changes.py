@@ -7,11 +7,11 @@ import pandas as pd
 import pytest
 
 import glfm
-from glfm.changes import verbs
-from glfm.draws import Draws
-from glfm.predictive import Predictive
-from glfm.problem import Problem
-from glfm.rows import TrainingRows
+from glfm.estimators.changes import verbs
+from glfm.posterior.predictive import Predictive
+from glfm.posterior.rows import TrainingRows
+from glfm.sampling.draws import Draws
+from glfm.sampling.problem import Problem
 from glfm.testing import enumerate_posterior
 
 from .checks import check

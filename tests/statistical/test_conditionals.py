@@ -6,10 +6,10 @@ from scipy.special import digamma, ndtr
 
 from glfm.kinds.categorical import Categorical
 from glfm.kinds.ordinal import Ordinal, _measure, _move_thresholds
-from glfm.priors import Priors
-from glfm.problem import Problem
-from glfm.sampler import CollapsedSampler
-from glfm.state import State
+from glfm.sampling.collapsed import CollapsedSampler
+from glfm.sampling.priors import Priors
+from glfm.sampling.problem import Problem
+from glfm.sampling.state import State
 from glfm.testing import score_table
 
 from .checks import check

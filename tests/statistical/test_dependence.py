@@ -6,11 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from glfm.dependence import Dependence
-from glfm.draws import Draw
+from glfm.analysis.dependence import Dependence
 from glfm.kinds import KINDS
-from glfm.priors import Priors
-from glfm.problem import Problem
+from glfm.sampling.draws import Draw
+from glfm.sampling.priors import Priors
+from glfm.sampling.problem import Problem
 from kind_examples import EXAMPLES, example_of
 
 from .checks import check

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from glfm.kinds import KINDS
-from glfm.priors import Priors
-from glfm.problem import Problem
+from glfm.sampling.priors import Priors
+from glfm.sampling.problem import Problem
 from glfm.testing import enumerate_posterior, visit
 
 from . import reference

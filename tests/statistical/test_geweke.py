@@ -10,9 +10,9 @@ import pytest
 from glfm.kinds import KINDS, Kind
 from glfm.kinds.ordinal import Ordinal
 from glfm.kinds.positive import Positive
-from glfm.priors import Priors
-from glfm.problem import Problem
-from glfm.sampler import CollapsedSampler
+from glfm.sampling.collapsed import CollapsedSampler
+from glfm.sampling.priors import Priors
+from glfm.sampling.problem import Problem
 from glfm.testing import Sampler, geweke_scores
 
 from .checks import check

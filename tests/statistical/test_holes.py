@@ -7,11 +7,11 @@ import pandas as pd
 import pytest
 from numpy.typing import NDArray
 
-from glfm.column import FloatArray
-from glfm.priors import Priors
-from glfm.problem import Problem
-from glfm.sampler import CollapsedSampler
-from glfm.state import State
+from glfm.frames.column import FloatArray
+from glfm.sampling.collapsed import CollapsedSampler
+from glfm.sampling.priors import Priors
+from glfm.sampling.problem import Problem
+from glfm.sampling.state import State
 
 from .checks import check
 from .tables import plain_kind

@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-import glfm.hybrid
-from glfm.hybrid import HybridSampler
+import glfm.sampling.parallel
 from glfm.kinds import KINDS
-from glfm.priors import Priors
-from glfm.problem import Problem
-from glfm.shard import Flips
+from glfm.sampling.parallel import HybridSampler
+from glfm.sampling.priors import Priors
+from glfm.sampling.problem import Problem
+from glfm.sampling.shard import Flips
 from glfm.testing import enumerate_posterior, geweke_scores, visit
 
 from .checks import check
@@ -56,7 +56,7 @@ def test_rows_that_flip_every_feature_are_found_out(monkeypatch: pytest.MonkeyPa
     def bold(**told: Any) -> Flips:
         return Flips(**{**told, "elsewhere": np.ones_like(told["elsewhere"])})
 
-    monkeypatch.setattr(glfm.hybrid, "Flips", bold)
+    monkeypatch.setattr(glfm.sampling.parallel, "Flips", bold)
     with pytest.raises(AssertionError, match="quantities are off"):
         check(scores(TABLES["real, noise fixed"], 2, FEW, seed=1))
 

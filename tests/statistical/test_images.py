@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import glfm
-from glfm.align import representative
 from glfm.datasets import make_images
+from glfm.posterior.alignment import representative
 
 N_ROWS = 1000
 

@@ -15,7 +15,7 @@ from glfm.kinds.categorical import Categorical
 from glfm.kinds.ordinal import Ordinal
 from glfm.kinds.positive import Positive
 from glfm.kinds.real import Real
-from glfm.priors import Priors
+from glfm.sampling.priors import Priors
 from glfm.testing import (
     batch_means,
     column_log_likelihood,

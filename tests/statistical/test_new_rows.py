@@ -10,9 +10,9 @@ from scipy.special import log_ndtr, logsumexp
 from scipy.stats import norm, poisson
 
 import glfm
-from glfm.draws import Draw
 from glfm.kernels.gaussian import interval_log_masses
-from glfm.rows import PASSES, NewRows
+from glfm.posterior.rows import PASSES, NewRows
+from glfm.sampling.draws import Draw
 
 from .checks import check
 from .tables import HOLE, MIXED, THREE_LEVELS, problem
@@ -164,7 +164,7 @@ def test_rows_that_follow_a_chain_against_enumeration():
 
 
 def test_rows_that_forget_where_they_were_are_seen(monkeypatch):
-    monkeypatch.setattr("glfm.rows.match", lambda mine, other: (np.arange(4), np.zeros(4)))
+    monkeypatch.setattr("glfm.posterior.rows.match", lambda mine, other: (np.arange(4), np.zeros(4)))
     scores = compare(a_chain(30), ROW["holes"], n_passes=1, n=10_000)
     assert scores["z"].abs().max() > 6
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import glfm
-from glfm.column import FloatArray
+from glfm.frames.column import FloatArray
 
 from .checks import check
 

@@ -11,10 +11,10 @@ from scipy.stats import poisson
 
 from glfm.kinds import KINDS, Kind
 from glfm.kinds.ordinal import Ordinal
-from glfm.priors import Priors
-from glfm.problem import Problem
-from glfm.sampler import CollapsedSampler
-from glfm.state import State
+from glfm.sampling.collapsed import CollapsedSampler
+from glfm.sampling.priors import Priors
+from glfm.sampling.problem import Problem
+from glfm.sampling.state import State
 from glfm.testing import score_table
 
 from .checks import check

@@ -5,13 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from glfm.draws import Draw
 from glfm.kinds import Kind
 from glfm.kinds.count import Count
 from glfm.kinds.positive import Positive
 from glfm.kinds.real import Real
-from glfm.priors import Priors
-from glfm.problem import Problem
+from glfm.sampling.draws import Draw
+from glfm.sampling.priors import Priors
+from glfm.sampling.problem import Problem
 from glfm.testing import enumerate_posterior, simulate_prior, visit
 
 from .checks import check

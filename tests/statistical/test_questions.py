@@ -10,13 +10,13 @@ from scipy.special import logsumexp
 from scipy.stats import poisson
 
 import glfm
-from glfm.draws import Draw, Draws
-from glfm.joint import log_slopes
-from glfm.problem import Problem
-from glfm.rest import RestCells
-from glfm.rows import TrainingRows
+from glfm.frames.frame import Frame
+from glfm.posterior.joint_density import log_slopes
+from glfm.posterior.leave_one_out import RestCells
+from glfm.posterior.rows import TrainingRows
+from glfm.sampling.draws import Draw, Draws
+from glfm.sampling.problem import Problem
 from glfm.schema import Schema
-from glfm.table import Frame
 
 from .checks import check
 from .test_new_rows import COLUMNS, MOST_OWN, ROW, a_draw, log_density
@@ -198,7 +198,7 @@ def rest_ratios(model: glfm.GLFM, rows, exact: dict[int, float], n_passes: int) 
 @pytest.mark.parametrize("name", ["complete", "holes"])
 def test_cells_given_the_rest_of_a_new_row(name):
     x, model = np.array(ROW[name]), a_model(n_draws=200)
-    rows = glfm.rows.NewRows(x[None], model._problem, model.draws_, model._sample_seed, 1)
+    rows = glfm.posterior.rows.NewRows(x[None], model._problem, model.draws_, model._sample_seed, 1)
     draw = a_draw()
     seen = np.flatnonzero(~np.isnan(x))
     exact = {d: log_joint(draw, x) - log_joint(draw, hidden(x, d)) for d in seen}

@@ -11,10 +11,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from glfm.chain import Chain
 from glfm.kinds import KINDS, Kind
-from glfm.priors import Priors, Schedule
-from glfm.problem import Problem
+from glfm.sampling.chain import Chain
+from glfm.sampling.priors import Priors, Schedule
+from glfm.sampling.problem import Problem
 from glfm.testing import Ranks, sbc_ranks
 
 from .checks import check

@@ -6,12 +6,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from glfm.column import FloatArray
+from glfm.frames.column import FloatArray
 from glfm.kinds import KINDS, Kind
-from glfm.priors import Priors
-from glfm.problem import Problem
-from glfm.sampler import CollapsedSampler
-from glfm.state import State
+from glfm.sampling.collapsed import CollapsedSampler
+from glfm.sampling.priors import Priors
+from glfm.sampling.problem import Problem
+from glfm.sampling.state import State
 from glfm.testing import TRANSITIONS, transition_scores
 
 from .checks import check

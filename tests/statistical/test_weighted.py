@@ -12,17 +12,17 @@ from numpy.typing import NDArray
 from scipy.special import log_ndtr, logsumexp, roots_genlaguerre, roots_jacobi
 from scipy.stats import kstest, poisson
 
-import glfm.hybrid
-import glfm.kernels.own as own_step
-import glfm.kernels.weighted as weighted
-import glfm.shard
-from glfm.chain import Chain
-from glfm.draws import Draw
-from glfm.hybrid import HybridSampler
+import glfm.kernels.own_scores as own_step
+import glfm.kernels.scores as weighted
+import glfm.sampling.parallel
+import glfm.sampling.shard
 from glfm.kinds import KINDS
-from glfm.priors import Priors, Schedule
-from glfm.problem import Problem
-from glfm.rows import NewRows
+from glfm.posterior.rows import NewRows
+from glfm.sampling.chain import Chain
+from glfm.sampling.draws import Draw
+from glfm.sampling.parallel import HybridSampler
+from glfm.sampling.priors import Priors, Schedule
+from glfm.sampling.problem import Problem
 from glfm.testing import Ranks, geweke_scores, sbc_ranks, score_table
 
 from .checks import check
@@ -165,7 +165,7 @@ def test_long_chain_has_the_posterior_of_two_rows(size: float, n_shards: int, bi
 def in_python(monkeypatch: pytest.MonkeyPatch, name: str, wrong: Any) -> None:
     """Let the sweep, as plain Python, call something else."""
     monkeypatch.setattr(
-        glfm.shard, "score_rows", getattr(weighted.score_rows, "py_func", weighted.score_rows)
+        glfm.sampling.shard, "score_rows", getattr(weighted.score_rows, "py_func", weighted.score_rows)
     )
     monkeypatch.setattr(weighted, name, wrong)
 
@@ -183,12 +183,12 @@ def test_presence_without_the_determinant_is_found_out(monkeypatch: pytest.Monke
 
 
 def test_scales_without_their_jacobian_are_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = glfm.hybrid.draw_factors
+    right = glfm.sampling.parallel.draw_factors
 
     def wrong(rng: Any, squares: Any, counts: Any, lengths: Any, n_pseudo: int, out: Any) -> None:
         right(rng, squares, 0 * counts, lengths, 0, out)
 
-    monkeypatch.setattr(glfm.hybrid, "draw_factors", wrong)
+    monkeypatch.setattr(glfm.sampling.parallel, "draw_factors", wrong)
     with pytest.raises(AssertionError, match="quantities are off"):
         check(scores(table(), 1, 3_000, seed=1))
 

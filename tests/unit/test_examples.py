@@ -22,7 +22,13 @@ MODULES = [
 
 
 def test_there_are_examples():
-    assert {"glfm.model", "glfm.imputer", "glfm.pooling", "glfm.schema", "glfm.predictive"} <= set(MODULES)
+    assert {
+        "glfm.estimators.glfm",
+        "glfm.estimators.imputer",
+        "glfm.analysis.pooling",
+        "glfm.schema.schema",
+        "glfm.posterior.predictive",
+    } <= set(MODULES)
 
 
 @pytest.mark.parametrize("name", MODULES)

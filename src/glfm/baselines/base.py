@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from glfm.column import FloatArray
+from glfm.frames.column import FloatArray
+from glfm.frames.frame import Frame
 from glfm.kernels.mixture import mixture_log_density, mixture_log_mass
 from glfm.kinds.base import Kind
 from glfm.kinds.count import Count
@@ -18,7 +19,7 @@ from glfm.kinds.levelled import LevelledKind
 from glfm.kinds.numeric import NumericKind
 from glfm.kinds.positive import Positive
 from glfm.schema import Schema
-from glfm.table import Frame, encode
+from glfm.schema.encoding import encode
 
 __all__ = ["GaussianBaseline", "cell_bounds"]
 

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from scipy.stats import wishart
 
 from glfm.baselines.base import GaussianBaseline
-from glfm.column import FloatArray
 from glfm.errors import SchemaError
-from glfm.priors import Schedule
+from glfm.frames.column import FloatArray
+from glfm.sampling.priors import Schedule
 from glfm.schema import Schema
 
 __all__ = ["BPMF"]

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glfm.baselines.base import GaussianBaseline
-from glfm.column import FloatArray
+from glfm.estimators.glfm import GLFM
+from glfm.frames.column import FloatArray
 from glfm.kinds.real import Real
-from glfm.model import GLFM
 from glfm.schema import Schema
 
 __all__ = ["SIBP"]

@@ -104,7 +104,7 @@ def fit(
     With --checkpoint, a fit that was killed or stopped goes on with the same command, to the same draws; once
     the model of a whole fit is written, the checkpoint is removed.
     """
-    from glfm.checkpoint import is_finished
+    from glfm.storage.checkpoints import is_finished
 
     if output.is_dir() or not output.parent.is_dir():  # before the fit, not after
         raise FileError(
@@ -221,7 +221,7 @@ def calibrate(
     options: Fitting,
 ) -> None:
     """Hide some observed cells, predict them from the rest, and say whether intervals keep their word."""
-    from glfm.calibration import check_fraction
+    from glfm.analysis.calibration import check_fraction
     from glfm.files import check_extension, write_table
 
     check_fraction(fraction)  # before the fit, not after

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from glfm.chain import Chain
-    from glfm.model import GLFM
+    from glfm.estimators.glfm import GLFM
+    from glfm.sampling.chain import Chain
 
 __all__ = ["announce", "duration", "size"]
 
@@ -27,13 +27,14 @@ def announce(model: GLFM, data: Any, say: Callable[[str], None]) -> None:
     A chain makes some sweeps over some rows, and the rest is taken to be in proportion. Features come and go
     while a chain warms up, so that the truth may be half or twice as much.
     """
-    from glfm.chain import Chain
-    from glfm.engine import LocalEngine
-    from glfm.priors import Schedule
-    from glfm.problem import Problem
+    from glfm.frames.frame import Frame
+    from glfm.sampling.chain import Chain
+    from glfm.sampling.engine import LocalEngine
+    from glfm.sampling.priors import Schedule
+    from glfm.sampling.problem import Problem
+    from glfm.sampling.settings import seed_sequence
     from glfm.schema import Schema
-    from glfm.settings import seed_sequence
-    from glfm.table import Frame, encode
+    from glfm.schema.encoding import encode
 
     engine = LocalEngine()
     priors, schedule = model._settings(engine)

@@ -15,7 +15,7 @@ import typer
 from glfm.errors import DataError
 
 if TYPE_CHECKING:
-    from glfm.model import GLFM
+    from glfm.estimators.glfm import GLFM
     from glfm.schema import Schema
 
 __all__ = [
@@ -98,8 +98,8 @@ class Fitting:
 
     def model(self) -> GLFM:
         """Return the model to fit."""
-        from glfm.model import GLFM
-        from glfm.settings import check_budget
+        from glfm.estimators.glfm import GLFM
+        from glfm.sampling.settings import check_budget
 
         check_budget(self.time_budget)
         return GLFM(
@@ -113,8 +113,8 @@ class Fitting:
 
     def predictor(self, data: Path) -> GLFM:
         """Return a model of the table in a file, fitted with the choices of `Imputer`."""
+        from glfm.estimators.imputer import N_WARMUP, predicting
         from glfm.files import read_table
-        from glfm.imputer import N_WARMUP, predicting
 
         plain = self.model()
         frame = read_table(data, na=self.na, schema=plain.schema)
@@ -175,7 +175,7 @@ def fitting(command: Callable[..., None]) -> Callable[..., None]:
 
 def read_model(path: Path, options: Fitting) -> GLFM:
     """Return the model in a file; a schema beside it would be a contradiction."""
-    from glfm.model import load
+    from glfm.estimators.glfm import load
 
     if options.schema is not None:
         raise DataError("A model has the schema that it was fitted with: leave out --schema or --model.")

@@ -41,8 +41,8 @@ def simulate(
     ] = None,
 ) -> None:
     """Draw new rows, whole or given some of their cells."""
+    from glfm.estimators.glfm import load
     from glfm.files import as_pandas, check_extension
-    from glfm.model import load
 
     if output is not None:
         check_extension(output)
@@ -60,7 +60,7 @@ def ask(
     as_json: Annotated[bool, typer.Option("--json", help="All numbers, as JSON.")] = False,
 ) -> None:
     """Say what a column may be, given others."""
-    from glfm.model import load
+    from glfm.estimators.glfm import load
 
     fitted = load(model)
     answer = fitted.ask(target, _read_given(given, fitted.schema_))
@@ -105,9 +105,9 @@ def surprisal(
 
 def _read_given(given: list[str] | None, schema: Schema) -> dict[str, Any]:
     """Return what --given says, each value as the kind of its column has it."""
+    from glfm.frames.times import read_time
     from glfm.kinds.levelled import LevelledKind
-    from glfm.partial import check_column
-    from glfm.times import read_time
+    from glfm.schema.conditions import check_column
 
     known: dict[str, Any] = {}
     for text in given or ():

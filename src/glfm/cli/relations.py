@@ -62,7 +62,7 @@ def explain(
     column: Annotated[str, typer.Argument(help="The column whose value is explained.")],
 ) -> None:
     """Say what stands behind a value: features, the other cells of its row, and similar rows."""
-    from glfm.model import load
+    from glfm.estimators.glfm import load
 
     fitted = load(model)
     label = int(row) if row.lstrip("-").isdigit() else row

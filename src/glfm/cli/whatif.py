@@ -12,7 +12,7 @@ from glfm.cli.output import put_picture
 from glfm.errors import DataError
 
 if TYPE_CHECKING:
-    from glfm.model import GLFM
+    from glfm.estimators.glfm import GLFM
 
 __all__: list[str] = []
 
@@ -42,8 +42,8 @@ def sensitivity(
 
     Holes may not be there at random.
     """
+    from glfm.estimators.glfm import load
     from glfm.files import check_extension, write_table
-    from glfm.model import load
 
     if output is not None:
         check_extension(output)

@@ -10,13 +10,13 @@ from typing import Any, ClassVar
 
 from distributed import Client, get_client
 
-from glfm.chain import Chain
-from glfm.distributed.crew import Traffic
-from glfm.distributed.field import Field
-from glfm.distributed.runs import Run
-from glfm.engine import Engine
+from glfm.distributed.chain_run import Run
+from glfm.distributed.cluster_shards import Traffic
+from glfm.distributed.placement import Field
 from glfm.errors import FitWarning, SamplerError, SchemaError
-from glfm.shared import Shared
+from glfm.sampling.chain import Chain
+from glfm.sampling.engine import Engine
+from glfm.sampling.parameters import Shared
 
 __all__ = ["DaskEngine"]
 

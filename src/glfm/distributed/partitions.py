@@ -11,17 +11,18 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from glfm.column import Column, FloatArray
-from glfm.draws import Draw
 from glfm.errors import DataError
+from glfm.frames.column import Column, FloatArray
+from glfm.frames.frame import Frame
 from glfm.kinds import Kind
 from glfm.kinds.levelled import LevelledKind
 from glfm.kinds.numeric import NumericKind
-from glfm.predictive import How, Predictive
-from glfm.priors import Priors
-from glfm.problem import Problem
-from glfm.rows import TrainingRows
-from glfm.table import Frame, encode
+from glfm.posterior.predictive import How, Predictive
+from glfm.posterior.rows import TrainingRows
+from glfm.sampling.draws import Draw
+from glfm.sampling.priors import Priors
+from glfm.sampling.problem import Problem
+from glfm.schema.encoding import encode
 
 __all__ = [
     "Glance",

@@ -16,8 +16,8 @@ from typing import Any, ClassVar, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from glfm.column import Column, FloatArray
 from glfm.errors import SchemaError
+from glfm.frames.column import Column, FloatArray
 from glfm.kernels.jit import Rng
 
 __all__ = ["KINDS", "Evidence", "Kind", "Ladder", "Noise", "Rng", "find_kind"]

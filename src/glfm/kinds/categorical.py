@@ -10,8 +10,8 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from glfm.column import Column, FloatArray
 from glfm.errors import SchemaError
+from glfm.frames.column import Column, FloatArray
 from glfm.kernels.gaussian import cdf, fill_truncated, log_cdf, quick_cdf, quick_pair
 from glfm.kernels.jit import Codes, kernel
 from glfm.kernels.metropolis import LARGE, SMALL, TRUSTED, adapt_step

@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from glfm.column import Column, FloatArray
+from glfm.frames.column import Column, FloatArray
 from glfm.kernels.gaussian import cdf
 from glfm.kernels.jit import kernel
 from glfm.kinds.numeric import NumericKind

@@ -11,8 +11,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from glfm.column import Column, FloatArray, is_writable
 from glfm.errors import DataError, SchemaError
+from glfm.frames.column import Column, FloatArray, is_writable
 from glfm.kinds.base import Evidence, Kind
 
 __all__ = ["LevelledKind", "entropy"]

@@ -17,13 +17,15 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from glfm.column import Column, FloatArray
 from glfm.errors import DataError, SchemaError
+from glfm.frames.column import Column, FloatArray
+from glfm.frames.times import from_days, read_days, time_of
 from glfm.kernels.gaussian import fill_truncated, interval_log_masses, truncated_normal
 from glfm.kernels.jit import kernel
 from glfm.kernels.random import fill_normals
 from glfm.kinds.base import Evidence, Kind, Noise, Rng
-from glfm.mappings import (
+from glfm.kinds.curves import Curve, Knots, find_points, middle, read_knots, score, thin
+from glfm.kinds.mappings import (
     MAPPINGS,
     QUANTILE,
     TRANSFORMS,
@@ -34,8 +36,6 @@ from glfm.mappings import (
     find_transform,
     standard_inverse,
 )
-from glfm.quantiles import Curve, Knots, find_points, middle, read_knots, score, thin
-from glfm.times import from_days, read_days, time_of
 
 __all__ = ["NumericKind"]
 

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from glfm.column import Column, FloatArray
+from glfm.frames.column import Column, FloatArray
 from glfm.kernels.gaussian import fill_truncated, interval_log_mass, interval_log_masses, quick_cdf
 from glfm.kernels.jit import Codes, kernel
 from glfm.kernels.metropolis import LARGE, SMALL, TRUSTED, adapt_step

@@ -9,7 +9,7 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from glfm.column import Column, FloatArray
+from glfm.frames.column import Column, FloatArray
 from glfm.kinds.numeric import NumericKind
 
 __all__ = ["Positive"]

@@ -8,9 +8,9 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from glfm.column import Column, FloatArray
+from glfm.frames.column import Column, FloatArray
+from glfm.frames.times import TIMES
 from glfm.kinds.numeric import NumericKind
-from glfm.times import TIMES
 
 __all__ = ["Real"]
 

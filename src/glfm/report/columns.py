@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from glfm.column import FloatArray
+from glfm.frames.column import FloatArray
 from glfm.kinds.base import Kind
 from glfm.kinds.levelled import LevelledKind
 from glfm.report.fit import Fit

@@ -12,7 +12,8 @@ import numpy as np
 import pandas as pd
 
 from glfm import __version__
-from glfm.diagnostics import CONVERGED
+from glfm.analysis.diagnostics import CONVERGED
+from glfm.analysis.summary import NONE
 from glfm.report.columns import ColumnFacts, Missingness, column_facts, missingness
 from glfm.report.features import (
     FeatureFacts,
@@ -24,10 +25,9 @@ from glfm.report.features import (
     status_counts,
 )
 from glfm.report.fit import Fit
-from glfm.report.surprise import Surprise, surprising_cells
+from glfm.report.odd_cells import Surprise, surprising_cells
 from glfm.report.view import view_data
 from glfm.report.words import clipped, counted, number, percent
-from glfm.summary import NONE
 
 __all__ = ["Content", "Convergence", "Trace", "collect"]
 

@@ -10,11 +10,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from glfm.effects import telling
+from glfm.analysis.effects import telling
+from glfm.analysis.summary import NONE
 from glfm.kinds.base import Kind
 from glfm.report.fit import Fit
 from glfm.report.words import MINUS, clipped, percent, value
-from glfm.summary import NONE
 
 __all__ = [
     "EffectFacts",

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from glfm.diagnostics import Diagnostics
-from glfm.draws import Draws
-from glfm.problem import Problem
+from glfm.analysis.diagnostics import Diagnostics
+from glfm.analysis.summary import Summary
+from glfm.frames.frame import Frame
+from glfm.sampling.draws import Draws
+from glfm.sampling.problem import Problem
 from glfm.schema import Schema
-from glfm.summary import Summary
-from glfm.table import Frame
 
 __all__ = ["Fit"]
 

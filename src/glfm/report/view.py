@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from glfm.column import FloatArray
+from glfm.analysis.summary import NONE, histogram_edges, histogram_heights
+from glfm.frames.column import FloatArray
 from glfm.kinds.levelled import LevelledKind
 from glfm.kinds.numeric import NumericKind
 from glfm.report.features import FeatureFacts, PatternFacts
 from glfm.report.fit import Fit
-from glfm.summary import NONE, histogram_edges, histogram_heights
 
 __all__ = ["view_data"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
+from glfm.frames.times import in_words
 from glfm.kinds.base import Kind
-from glfm.times import in_words
 
 __all__ = ["MINUS", "chance", "clipped", "counted", "number", "percent", "value"]
 

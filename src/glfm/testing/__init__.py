@@ -16,8 +16,8 @@ Scores
 
 >>> import numpy as np
 >>> from glfm.kinds.real import Real
->>> from glfm.priors import Priors
->>> from glfm.problem import Problem
+>>> from glfm.sampling.priors import Priors
+>>> from glfm.sampling.problem import Problem
 >>> from glfm.testing import enumerate_posterior, visit
 >>> real = Real(shift=0.0, scale=1.0, unit=1.0, noise_variance=0.5)
 >>> x = np.array([[1.5, -1.0], [1.2, -0.8], [-0.3, 0.9]])

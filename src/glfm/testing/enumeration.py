@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from glfm.column import FloatArray
+from glfm.frames.column import FloatArray
 from glfm.kinds.base import Kind
-from glfm.problem import Problem
-from glfm.sampler import CollapsedSampler
-from glfm.state import State
+from glfm.sampling.collapsed import CollapsedSampler
+from glfm.sampling.problem import Problem
+from glfm.sampling.state import State
 from glfm.testing.likelihood import column_log_likelihood
 from glfm.testing.scores import score_table
 

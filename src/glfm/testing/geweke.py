@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glfm.kinds.base import Kind
-from glfm.priors import Priors
-from glfm.problem import Problem
-from glfm.sampler import CollapsedSampler
-from glfm.state import State
+from glfm.sampling.collapsed import CollapsedSampler
+from glfm.sampling.priors import Priors
+from glfm.sampling.problem import Problem
+from glfm.sampling.state import State
 from glfm.testing.enumeration import Sampler
 from glfm.testing.scores import score_table
 from glfm.testing.simulation import PriorDraw, row_means, simulate_cells, simulate_prior

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 from scipy.stats import gamma
 
-from glfm.column import FloatArray
+from glfm.frames.column import FloatArray
 from glfm.kinds.base import Kind
 from glfm.kinds.categorical import Categorical
 from glfm.kinds.numeric import NumericKind

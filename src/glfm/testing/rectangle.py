@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import multivariate_normal
 
-from glfm.column import FloatArray
+from glfm.frames.column import FloatArray
 from glfm.kernels.gaussian import cdf, interval_log_mass
 from glfm.kernels.jit import kernel
 

@@ -15,14 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import chi2, norm
 
-from glfm.cells import cells_of
-from glfm.chain import Chain
-from glfm.column import FloatArray
-from glfm.draws import Draw
+from glfm.frames.column import FloatArray
 from glfm.kinds.base import Kind
-from glfm.priors import Priors, Schedule
-from glfm.problem import Problem
-from glfm.rows import NewRows, Rows, TrainingRows
+from glfm.posterior.cells import cells_of
+from glfm.posterior.rows import NewRows, Rows, TrainingRows
+from glfm.sampling.chain import Chain
+from glfm.sampling.draws import Draw
+from glfm.sampling.priors import Priors, Schedule
+from glfm.sampling.problem import Problem
 from glfm.testing.scores import score_table
 from glfm.testing.simulation import PriorDraw, simulate_prior
 

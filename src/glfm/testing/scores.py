@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from glfm.column import FloatArray
+from glfm.frames.column import FloatArray
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from glfm.column import FloatArray
+from glfm.frames.column import FloatArray
 from glfm.kinds.base import Kind
 from glfm.kinds.categorical import Categorical
 from glfm.kinds.numeric import NumericKind
 from glfm.kinds.ordinal import Ordinal
-from glfm.priors import Priors
+from glfm.sampling.priors import Priors
 
 __all__ = ["PriorDraw", "simulate_cells", "simulate_prior"]
 

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from glfm.column import FloatArray
+from glfm.frames.column import FloatArray
 from glfm.kinds.base import Kind
-from glfm.priors import Priors
-from glfm.problem import Problem
-from glfm.sampler import CollapsedSampler
-from glfm.state import State
+from glfm.sampling.collapsed import CollapsedSampler
+from glfm.sampling.priors import Priors
+from glfm.sampling.problem import Problem
+from glfm.sampling.state import State
 from glfm.testing.geweke import to_state
 from glfm.testing.scores import score_table
 from glfm.testing.simulation import simulate_prior

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from glfm.column import Column, FloatArray
 from glfm.errors import DataError
+from glfm.frames.column import Column, FloatArray
 from glfm.kinds.base import Kind
 from glfm.kinds.levelled import LevelledKind
 from glfm.toolbox.hidden import Hidden

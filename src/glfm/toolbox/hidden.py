@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from glfm.align import feature_order
-from glfm.cells import LevelCells, NumberCells, cells_of
-from glfm.column import Column, FloatArray
-from glfm.draws import Draw
 from glfm.errors import DataError, SchemaError
+from glfm.frames.column import Column, FloatArray
 from glfm.kinds import KINDS, Kind
 from glfm.kinds.levelled import LevelledKind
 from glfm.kinds.numeric import NumericKind
+from glfm.posterior.alignment import feature_order
+from glfm.posterior.cells import LevelCells, NumberCells, cells_of
+from glfm.sampling.draws import Draw
 from glfm.toolbox.reading import Data, Params
 
 __all__ = ["Hidden", "hidden_of", "learn_kinds", "read_features"]

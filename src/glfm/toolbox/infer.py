@@ -9,17 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from glfm.align import representative
-from glfm.cells import cells_of
-from glfm.chain import Chain
-from glfm.column import Column, FloatArray
-from glfm.draws import Draws
-from glfm.engine import LocalEngine
 from glfm.errors import FitWarning
+from glfm.frames.column import Column, FloatArray
 from glfm.kinds.levelled import LevelledKind
-from glfm.priors import Priors, Schedule
-from glfm.problem import Problem
-from glfm.state import State
+from glfm.posterior.alignment import representative
+from glfm.posterior.cells import cells_of
+from glfm.sampling.chain import Chain
+from glfm.sampling.draws import Draws
+from glfm.sampling.engine import LocalEngine
+from glfm.sampling.priors import Priors, Schedule
+from glfm.sampling.problem import Problem
+from glfm.sampling.state import State
 from glfm.toolbox.hidden import hidden_of, learn_kinds, read_features
 from glfm.toolbox.reading import Data, Params, read
 

@@ -9,12 +9,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from glfm.cells import LevelCells
-from glfm.column import FloatArray
+from glfm.analysis.summary import empirical
 from glfm.errors import DataError
+from glfm.frames.column import FloatArray
 from glfm.kinds.levelled import LevelledKind
 from glfm.kinds.numeric import NumericKind
-from glfm.summary import empirical
+from glfm.posterior.cells import LevelCells
 from glfm.toolbox.explore import column_number
 from glfm.toolbox.hidden import Hidden
 from glfm.toolbox.reading import Data, read
@@ -22,7 +22,7 @@ from glfm.toolbox.reading import Data, read
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from glfm.pictures.panels import Scale
+    from glfm.plots.panels import Scale
 
 __all__ = ["plot_patterns"]
 
@@ -61,8 +61,8 @@ def plot_patterns(
     matplotlib.figure.Figure
         The figure, which belongs to no window; `savefig` writes it.
     """
-    from glfm.pictures.artists import grid, labels
-    from glfm.pictures.panels import draw_levels, draw_numbers, legend_entries, levels_height, style
+    from glfm.plots.artists import grid, labels
+    from glfm.plots.panels import draw_levels, draw_numbers, legend_entries, levels_height, style
 
     table, settings = read(data, params)
     known = Hidden.read(hidden, table.letters, settings)
@@ -129,7 +129,7 @@ def _number_heights(
     known: Hidden, table: Data, d: int, Z: FloatArray, names: list[str]
 ) -> tuple[pd.DataFrame, Scale]:
     """Return what is drawn at each value, per decade where the axis is logarithmic, and the scale."""
-    from glfm.pictures.panels import log_heights, scale_of
+    from glfm.plots.panels import log_heights, scale_of
 
     kind, seen = known.kinds[d], _observed(table, d)
     assert isinstance(kind, NumericKind)

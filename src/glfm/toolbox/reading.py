@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from glfm.column import FloatArray
 from glfm.errors import DataError, FitWarning, SchemaError
-from glfm.mappings import Transform
+from glfm.frames.column import FloatArray
+from glfm.kinds.mappings import Transform
 
 __all__ = ["Data", "Params", "init_default_params", "read", "read_letters", "read_params"]
 

@@ -1,0 +1,1 @@
+"""What people read of a posterior: features, effects, diagnostics, relations, calibration."""

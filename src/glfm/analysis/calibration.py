@@ -1,0 +1,351 @@
+"""A certificate: cells that were observed are hidden, predicted, and held against what they were."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from glfm.errors import DataError
+from glfm.frames.column import Column, FloatArray
+from glfm.frames.frame import Frame
+from glfm.kinds.base import Kind
+from glfm.kinds.levelled import LevelledKind
+from glfm.kinds.numeric import NumericKind
+from glfm.posterior.cells import LevelCells, NumberCells, cells_of
+from glfm.posterior.predictive import Predictive
+from glfm.schema import Schema
+from glfm.schema.encoding import encode
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["Calibration", "HiddenCells", "certify", "check_fraction", "choose_hidden", "judge"]
+
+MASSES = (0.5, 0.8, 0.9, 0.95)
+_CHANCE = 2.6  # standard errors that chance alone hardly passes, in any of four masses
+_FEWEST = 20  # cells from which coverage can be judged
+_COMPONENTS = 256  # of the kernel density that stands for a column alone
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """What became of cells that were hidden and predicted.
+
+    Attributes
+    ----------
+    table
+        Per kind of column, and for all cells: `hidden`, the number of hidden cells; `cover_50` to `cover_95`,
+        the share of them that intervals of that mass held; `log_score`, the mean log density (of a discrete
+        cell: log probability), and `log_score_alone`, that of the column's own distribution; `error` and
+        `error_alone`, of the point prediction and of a constant.
+    columns
+        The same per column, with its kind.
+    verdict
+        What it means, in words.
+
+    Notes
+    -----
+    Intervals of numbers and ordinals are central; of categories, the most probable levels. A discrete cell
+    would always be covered too often, so that a value on the edge of an interval counts by chance, in the
+    proportion that makes the interval's mass exact (a randomised probability integral transform).
+
+    Errors are root mean squares in standard deviations of the column for numbers (of the predictive mean; the
+    constant is the mean), the share of wrong levels for categories (mode; mode), and the mean distance as a
+    share of the scale for ordinals (median; median).
+    """
+
+    table: pd.DataFrame
+    columns: pd.DataFrame
+    verdict: str
+
+    def __repr__(self) -> str:
+        return f"{self.table.to_string(float_format='{:.3g}'.format, na_rep='-')}\n{self.verdict}"
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the coverage of each kind beside the mass it should have; return the axes."""
+        from glfm.plots.drawing import coverage
+
+        if ax is None:
+            import matplotlib.pyplot as plt
+
+            _, ax = plt.subplots(figsize=(7.0, 4.2), layout="constrained")
+        kinds = self.table.drop(index="all")
+        observed = {str(kind): row[_covers()].to_numpy(np.float64) for kind, row in kinds.iterrows()}
+        sizes = {str(kind): int(n) for kind, n in kinds["hidden"].items()}
+        coverage(MASSES, observed, sizes, ax=ax)
+        return ax
+
+
+class HiddenCells(Frame):
+    """A frame some of whose cells look like holes."""
+
+    def __init__(self, frame: Frame, hidden: Mapping[str, NDArray[np.bool_]]) -> None:
+        super().__init__(frame.names, frame.n_rows)
+        self.is_named = frame.is_named
+        self._frame = frame
+        self._hidden = hidden
+
+    def column(self, name: str) -> Column:
+        column = self._frame.column(name)
+        if name not in self._hidden:
+            return column
+        values = column.values.copy()
+        values[self._hidden[name]] = np.nan if column.is_number else None
+        return Column(name, values, column.type, column.declared_levels)
+
+    def new(self, values: Mapping[str, NDArray[Any]]) -> Any:
+        return self._frame.new(values)
+
+    def _put(self, column: Column, values: NDArray[Any], rows: NDArray[np.intp]) -> Any:
+        return self._frame._put(column, values, rows)
+
+    def _natural(self, name: str, values: list[Any]) -> Any:
+        return self._frame._natural(name, values)
+
+    def _assemble(self, columns: Mapping[str, Any], names: list[str]) -> Any:
+        return self._frame._assemble(columns, names)
+
+
+def certify(
+    model: Any,
+    frame: Frame,
+    schema: Schema,
+    pinned: NDArray[np.bool_] | None,
+    fraction: float,
+    seed: np.random.SeedSequence,
+    time_budget: float | None = None,
+) -> Calibration:
+    """Hide cells of a table, fit a clone of the model to the rest, and judge what it says of them."""
+    x = encode(frame, schema.kinds).x
+    rng = np.random.default_rng(seed.spawn(1)[0])
+    hidden = choose_hidden(x, schema.kinds, fraction, rng)
+    columns = {name: hidden[:, d] for d, name in enumerate(schema.kinds)}
+    settings = {"schema": _unlearnt(schema, model.schema), "random_state": int(rng.integers(2**32))}
+    rest = clone(model).set_params(**settings)
+    rest.fit(HiddenCells(frame, columns), inactive=pinned, time_budget=time_budget)
+    return judge(rest.predictive(), rest.schema_.kinds, x, hidden, rng)
+
+
+def _unlearnt(schema: Schema, given: Mapping[str, Any] | Schema | None) -> Schema:
+    """Return the schema as it was given or inferred, with its levels but nothing else that was learnt."""
+    given = given if isinstance(given, Schema) else Schema(given or {})
+    kinds: dict[str, Any] = {}
+    for name, kind in schema.items():
+        bare = given[name] if name in given else None if kind is None else type(kind)()
+        levels = getattr(kind, "levels", None)
+        kinds[name] = bare if bare is None or levels is None else replace(bare, levels=levels)  # type: ignore[call-arg]
+    return Schema(kinds, schema.reasons)
+
+
+def check_fraction(fraction: float) -> None:
+    """Refuse a share of cells to hide that is none."""
+    if not isinstance(fraction, int | float) or not 0.0 < fraction < 1.0:
+        raise DataError(f"fraction is a share of the observed cells between 0 and 1, not {fraction!r}.")
+
+
+def choose_hidden(
+    x: FloatArray, kinds: Mapping[str, Kind], fraction: float, rng: np.random.Generator
+) -> NDArray[np.bool_]:
+    """Return which cells to hide: a share of every column's observed cells, at least one where possible.
+
+    The last observed cell of a row or a column stays, and so does that of a level or of the value zero, which
+    the rest would know nothing of.
+    """
+    check_fraction(fraction)
+    hidden = np.zeros(x.shape, dtype=np.bool_)
+    left_in_row = (~np.isnan(x)).sum(axis=1)
+    for d, kind in enumerate(kinds.values()):
+        observed = np.flatnonzero(~np.isnan(x[:, d]))
+        wanted = min(max(1, round(fraction * observed.size)), observed.size - 1)
+        levelled = isinstance(kind, LevelledKind)
+        left: dict[float, int] = {}
+        for value in x[observed, d].tolist():
+            if levelled or value == 0.0:
+                left[value] = left.get(value, 0) + 1
+        for row in rng.permutation(observed):
+            if wanted <= 0:
+                break
+            value = float(x[row, d])
+            if left_in_row[row] < 2 or left.get(value, 2) < 2:
+                continue
+            hidden[row, d] = True
+            wanted -= 1
+            left_in_row[row] -= 1
+            if value in left:
+                left[value] -= 1
+    if not hidden.any():
+        raise DataError(
+            "No cell can be hidden without taking the last one of a row, a column or a level: calibration "
+            "needs a larger table."
+        )
+    return hidden
+
+
+def judge(
+    predictive: Predictive,
+    kinds: Mapping[str, Kind],
+    x: FloatArray,
+    hidden: NDArray[np.bool_],
+    rng: np.random.Generator,
+) -> Calibration:
+    """Hold the predictions of hidden cells against their values.
+
+    Parameters
+    ----------
+    predictive
+        Of the table without the hidden cells.
+    kinds
+        As the fit without the hidden cells learnt them.
+    x
+        The whole table, encoded.
+    hidden
+        The hidden cells.
+    rng
+        Of the randomised transform.
+    """
+    parts = []
+    for d, (name, kind) in enumerate(kinds.items()):
+        rows = np.flatnonzero(hidden[:, d])
+        if not rows.size:
+            continue
+        seen = x[~hidden[:, d] & ~np.isnan(x[:, d]), d]
+        truth = x[rows, d]
+        part = _judge_column(predictive.cells(name, rows), truth, seen, rng)
+        parts.append(part.assign(column=name, kind=kind.name))
+    cells = pd.concat(parts, ignore_index=True)
+    columns = cells.groupby("column", sort=False)[["kind"]].first().join(_averages(cells, "column"))
+    table = pd.concat([_averages(cells, "kind"), _averages(cells.assign(kind="all"), "kind")])
+    table.loc["all", ["error", "error_alone"]] = np.nan  # errors of different kinds have no common unit
+    return Calibration(table, columns, _verdict(table))
+
+
+def _judge_column(
+    cells: LevelCells | NumberCells, truth: FloatArray, seen: FloatArray, rng: np.random.Generator
+) -> pd.DataFrame:
+    """Return per cell: the mass of the smallest interval that holds it, log scores and losses."""
+    if isinstance(cells, NumberCells):
+        guess, constant = cells.mean(), float(seen.mean())
+        power, unit = 2, float(seen.std()) or 1.0
+        log_score_alone = _density_alone(cells.kind, seen, truth.size).log_density(truth)
+    else:
+        n_levels = cells.kind.n_levels
+        counts = np.bincount(seen.astype(np.intp), minlength=n_levels)
+        log_score_alone = np.log((counts + 1.0 / n_levels) / (seen.size + 1.0))[truth.astype(np.intp)]
+        if cells.kind.is_ordered:
+            guess, constant = cells.quantile(0.5), float(np.sort(seen)[(seen.size - 1) // 2])
+            power, unit = 1, max(n_levels - 1.0, 1.0)
+        else:
+            guess, constant = cells.mode(), float(counts.argmax())
+            power, unit = 0, 1.0
+    return pd.DataFrame(
+        {
+            "mass": _enclosing_mass(cells, truth, rng),
+            "log_score": cells.log_density(truth),
+            "log_score_alone": log_score_alone,
+            "error": _loss(guess, truth, power, unit),
+            "error_alone": _loss(np.full(truth.size, constant), truth, power, unit),
+            "squared": power == 2,
+        }
+    )
+
+
+def _enclosing_mass(cells: LevelCells | NumberCells, x: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """Return the mass of the smallest interval that holds each value: uniform if predictions are right."""
+    chance = rng.random(x.size)
+    if isinstance(cells, LevelCells) and not cells.kind.is_ordered:
+        p = cells.probabilities
+        own = p[np.arange(x.size), x.astype(np.intp)][:, None]
+        more = np.where(p > own, p, 0.0).sum(axis=1)
+        return np.asarray(more + chance * np.where(p == own, p, 0.0).sum(axis=1))
+    mass = np.zeros(x.size)
+    if isinstance(cells, LevelCells):
+        mass = np.exp(cells.log_density(x))
+    else:
+        lower, upper = cells.kind.bounds(x)
+        is_cell = lower < upper
+        mass[is_cell] = np.exp(cells.log_density(x)[is_cell])
+    return np.abs(2.0 * (cells.cdf(x) - chance * mass) - 1.0)
+
+
+def _density_alone(kind: NumericKind, seen: FloatArray, n_cells: int) -> NumberCells:
+    """Return a kernel density, on the pseudo-scale, of what is observed in the column."""
+    w = kind.pseudo(seen)
+    middle = np.subtract(*np.quantile(w, [0.75, 0.25])) / 1.34
+    width = 0.9 * (min(float(w.std()), middle) or float(w.std()) or 1.0) * w.size**-0.2
+    if w.size > _COMPONENTS:
+        w = np.quantile(w, (np.arange(_COMPONENTS) + 0.5) / _COMPONENTS)
+    cells = cells_of(
+        kind,
+        [np.full((n_cells, 1), center) for center in w],
+        np.full(w.size, max(width * width - kind.aux_variance, 1e-6)),
+        [np.empty(0)] * w.size,
+    )
+    assert isinstance(cells, NumberCells)
+    return cells
+
+
+def _loss(guess: FloatArray, truth: FloatArray, power: int, unit: float) -> FloatArray:
+    if power == 0:
+        return np.asarray(guess != truth, dtype=np.float64)
+    return np.asarray(np.abs(guess - truth) / unit) ** power
+
+
+def _covers() -> list[str]:
+    return [f"cover_{100 * mass:.0f}" for mass in MASSES]
+
+
+def _averages(cells: pd.DataFrame, by: str) -> pd.DataFrame:
+    covered = {name: cells["mass"] < mass for name, mass in zip(_covers(), MASSES, strict=True)}
+    scores = ["log_score", "log_score_alone", "error", "error_alone"]
+    groups = cells.assign(**covered).groupby(by, sort=False)
+    table = groups[[*covered, *scores]].mean()
+    table.loc[groups["squared"].first(), ["error", "error_alone"]] **= 0.5
+    table.insert(0, "hidden", groups.size())
+    return table
+
+
+def _verdict(table: pd.DataFrame) -> str:
+    rows: dict[str, dict[str, float]] = table.to_dict("index")  # type: ignore[assignment]
+    total = rows.pop("all")
+    n = int(total["hidden"])
+    if n < _FEWEST:
+        few = f"{n} hidden cell is" if n == 1 else f"{n} hidden cells are"
+        return f"{few} too few to judge intervals by: raise fraction, or trust a larger table."
+    mass, z = _worst(total)
+    words = f"{mass:.0%} intervals covered {total[f'cover_{100 * mass:.0f}']:.0%} of {n} hidden cells"
+    words += f": {_judgement(z)}."
+    off = []
+    for kind, row in rows.items():
+        mass, z_kind = _worst(row)
+        if abs(z_kind) >= _CHANCE + 0.4 and (abs(z) < _CHANCE or z * z_kind < 0) and row["hidden"] >= _FEWEST:
+            share = row[f"cover_{100 * mass:.0f}"]
+            off.append(f"those of {kind} columns were {_judgement(z_kind)} ({share:.0%} at {mass:.0%})")
+    if off:
+        return f"{words} But {' and '.join(off)}."
+    gain = total["log_score"] - total["log_score_alone"]
+    if not np.isfinite(gain) or gain <= 0.0:
+        return f"{words} The other cells of a row did not help to predict the hidden one."
+    return f"{words} The other cells of a row gained {gain:.2f} nats per hidden cell over its column alone."
+
+
+def _worst(row: Mapping[str, float]) -> tuple[float, float]:
+    """Return the mass to speak of and how far its coverage is off, in binomial standard errors."""
+    z = {
+        mass: float((row[name] - mass) / np.sqrt(mass * (1.0 - mass) / row["hidden"]))
+        for name, mass in zip(_covers(), MASSES, strict=True)
+    }
+    worst = max(z, key=lambda mass: abs(z[mass]))
+    mass = 0.9 if abs(z[worst]) < _CHANCE or abs(z[0.9]) >= _CHANCE else worst
+    return mass, z[mass]
+
+
+def _judgement(z: float) -> str:
+    if abs(z) < _CHANCE:
+        return "as they should"
+    return "too narrow" if z < 0 else "too wide"

@@ -1,0 +1,88 @@
+"""Which columns go together, draw by draw."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+
+from glfm.analysis.effects import central, influence, spaced
+from glfm.analysis.mutual_information import Outcomes, mutual_information, outcomes_of
+from glfm.errors import SchemaError
+from glfm.frames.column import FloatArray
+from glfm.sampling.draws import Draw
+from glfm.sampling.problem import Problem
+
+__all__ = ["MATTERS", "Dependence", "Measure"]
+
+Measure = Literal["mi", "probability"]
+#: Share of a column's variance from which a feature matters to it.
+MATTERS = 0.05
+
+_MOST_DRAWS, _MOST_ROWS = 50, 4000
+
+
+class Dependence:
+    """How columns depend on each other, from up to 50 draws, evenly spaced."""
+
+    def __init__(self, problem: Problem, draws: Sequence[Draw]) -> None:
+        self._problem = problem
+        self._draws = [draws[t] for t in spaced(len(draws), _MOST_DRAWS)]
+
+    @cached_property
+    def information(self) -> FloatArray:
+        """Mutual information, draws x columns x columns; of a large table from 4,000 rows, evenly spaced."""
+        rows = spaced(self._problem.n_rows, _MOST_ROWS)
+        outcomes = self._outcomes()
+        return np.array([mutual_information(self._problem, draw, outcomes, rows) for draw in self._draws])
+
+    @cached_property
+    def shared(self) -> FloatArray:
+        """Draws x columns x columns: 1 where a feature matters to both columns, else 0.
+
+        It matters to a column if it accounts for 5 % of the column's variance: share (1 - share) effect^2 of
+        it, if its rows are a random selection.
+        """
+        columns = range(len(self._problem.names))
+        out = np.zeros((len(self._draws), len(columns), len(columns)))
+        for t, draw in enumerate(self._draws):
+            share = draw.Z.mean(axis=0)
+            size = np.array([influence(draw, d) for d in columns])
+            matters = (share * (1.0 - share) * size**2 >= MATTERS).astype(np.float64)
+            out[t] = matters @ matters.T > 0.0
+        return out
+
+    def frame(self, kind: Measure = "mi") -> pd.DataFrame:
+        """Return the average over draws."""
+        if kind not in ("mi", "probability"):
+            raise SchemaError(f'kind is "mi" or "probability", not {kind!r}.')
+        return self._named((self.information if kind == "mi" else self.shared).mean(axis=0))
+
+    def interval(self, mass: float) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """Return between which ends the central `mass` of the draws has the mutual information."""
+        if not 0.0 < mass < 1.0:
+            raise SchemaError(f"The mass of an interval lies between 0 and 1, not at {mass!r}.")
+        lower, upper = central(self.information, mass)
+        return self._named(lower), self._named(upper)
+
+    def _named(self, values: FloatArray) -> pd.DataFrame:
+        names = pd.Index(self._problem.names, dtype=object)
+        return pd.DataFrame(values, index=names, columns=names)
+
+    def _outcomes(self) -> list[Outcomes]:
+        """Return outcomes of every column that suit all draws."""
+        problem = self._problem
+        low, high = np.full(problem.n_pseudo, np.inf), np.full(problem.n_pseudo, -np.inf)
+        for draw in self._draws:
+            location = draw.activations @ draw.weights
+            low, high = np.minimum(low, location.min(axis=0)), np.maximum(high, location.max(axis=0))
+        variances = np.array([draw.variances for draw in self._draws])
+        found = []
+        for d, (kind, part) in enumerate(zip(problem.kinds.values(), problem.slices, strict=True)):
+            sd = np.sqrt(variances[:, d] + getattr(kind, "aux_variance", 0.0))
+            lowest, highest = (low[part].min(initial=np.inf), high[part].max(initial=-np.inf))
+            found.append(outcomes_of(kind, float(lowest), float(highest), float(sd.min()), float(sd.max())))
+        return found

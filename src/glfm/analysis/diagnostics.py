@@ -1,0 +1,144 @@
+"""How well the chains of a fit agree, judged by quantities that do not depend on the order of features."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from glfm.frames.column import FloatArray
+from glfm.sampling.draws import Draw, Draws
+from glfm.sampling.problem import RowlessProblem
+
+__all__ = ["CONVERGED", "Diagnostics", "diagnose"]
+
+CONVERGED = 1.05  # R-hat below which chains are said to agree
+_FEWEST = 4  # draws per chain from which convergence can be judged; of one chain, per half
+
+_MOST_ROWS = 5000
+
+
+def _log_likelihood(draw: Draw) -> float:
+    """Return the log-likelihood, of a large table as some evenly spaced rows suggest."""
+    n_rows = draw.problem.n_rows
+    if n_rows <= _MOST_ROWS or isinstance(draw.problem, RowlessProblem):  # without rows it is stored
+        return draw.log_likelihood
+    rows = np.linspace(0, n_rows - 1, _MOST_ROWS).astype(np.intp)
+    return float(np.nansum(draw.log_densities(rows))) * n_rows / _MOST_ROWS
+
+
+LABEL_FREE: dict[str, Callable[[Draw], float]] = {
+    "log-likelihood": _log_likelihood,
+    "features": lambda draw: float(draw.n_features),
+    "alpha": lambda draw: draw.alpha,
+    "features per row": lambda draw: float(draw.Z.sum()) / draw.packed.shape[0],
+    "co-activation": lambda draw: float((draw.Z.sum(axis=0).astype(np.float64) ** 2).sum()),
+}
+
+
+@dataclass(frozen=True)
+class Diagnostics:
+    """How well the chains of a fit agree.
+
+    Attributes
+    ----------
+    table
+        Per quantity: mean, sd, rank-normalised split R-hat, bulk and tail effective sample sizes. The
+        log-likelihood of more than 5,000 rows is judged by 5,000 of them, evenly spaced.
+    verdict
+        What it means, in words.
+    traces
+        One row per draw: its chain, its position in the chain, and every quantity.
+    """
+
+    table: pd.DataFrame
+    verdict: str
+    traces: pd.DataFrame
+
+    @property
+    def converged(self) -> bool:
+        """Whether the chains agree on every quantity."""
+        return bool((self.table["rhat"] < CONVERGED).all())
+
+    def __repr__(self) -> str:
+        return f"{self.table.to_string(float_format='{:.3g}'.format)}\n{self.verdict}"
+
+
+def diagnose(draws: Draws) -> Diagnostics:
+    """Judge convergence by quantities that do not depend on the order of features."""
+    chains = draws.by_chain()
+    length = min(len(chain) for chain in chains)
+    series = {
+        name: np.array([[quantity(draw) for draw in chain[:length]] for chain in chains])
+        for name, quantity in _quantities(draws[0]).items()
+    }
+    table = pd.DataFrame.from_dict({name: _judge(values) for name, values in series.items()}, orient="index")
+    chain, draw = np.indices((len(chains), length))
+    columns = {"chain": chain.ravel(), "draw": draw.ravel()}
+    traces = pd.DataFrame(columns | {name: values.ravel() for name, values in series.items()})
+    return Diagnostics(table, _verdict(table, len(chains)), traces)
+
+
+def _quantities(example: Draw) -> dict[str, Callable[[Draw], float]]:
+    """Return what is judged: the label-free quantities, each sampled noise variance, each free threshold."""
+    found = dict(LABEL_FREE)
+    if example.problem.priors.alpha is not None:
+        del found["alpha"]
+    for d, (name, kind) in enumerate(example.problem.kinds.items()):
+        if kind.samples_noise:
+            found[f"noise variance of {name}"] = partial(_noise, d=d)
+        for r in range(1, example.thetas[d].size):
+            found[f"threshold {r + 1} of {name}"] = partial(_threshold, d=d, r=r)
+    return found
+
+
+def _noise(draw: Draw, d: int) -> float:
+    return float(draw.variances[d])
+
+
+def _threshold(draw: Draw, d: int, r: int) -> float:
+    return float(draw.thetas[d][r])
+
+
+def _judge(values: FloatArray) -> dict[str, float]:
+    """Return mean, sd, R-hat and effective sample sizes of chains x draws."""
+    from arviz_stats.base import array_stats
+
+    stats: Any = array_stats
+    judged = {"mean": float(values.mean()), "sd": float(values.std())}
+    if len(values) == 1:  # nothing to compare a chain with but itself
+        values = values[:, : values.size // 2 * 2].reshape(2, -1)
+    if values.shape[1] < _FEWEST:
+        return {**judged, "rhat": np.nan, "ess_bulk": np.nan, "ess_tail": np.nan}
+    if np.ptp(values) == 0:  # constant: the chains agree, and there is nothing to be effective about
+        return {**judged, "rhat": 1.0, "ess_bulk": float(values.size), "ess_tail": float(values.size)}
+    with np.errstate(divide="ignore", invalid="ignore"):  # halves of chains that stand still, apart: infinite
+        return {
+            **judged,
+            "rhat": float(stats.rhat(values)),
+            "ess_bulk": float(stats.ess(values, method="bulk")),
+            "ess_tail": float(stats.ess(values, method="tail", prob=(0.05, 0.95))),
+        }
+
+
+def _verdict(table: pd.DataFrame, n_chains: int) -> str:
+    if table["rhat"].isna().any():
+        return (
+            f"Too few draws to judge convergence: keep at least {_FEWEST} per chain, or {2 * _FEWEST} of one."
+        )
+    who = "The chains" if n_chains > 1 else "The halves of the only chain"
+    worst, name = float(table["rhat"].max()), str(table["rhat"].idxmax())
+    if worst >= CONVERGED:
+        return (
+            f"{who} do not agree yet on {name} (R-hat {worst:.2f}): predictions average over them, but "
+            "longer chains would be better."
+        )
+    least, name = float(table["ess_bulk"].min()), str(table["ess_bulk"].idxmin())
+    return (
+        f"{who} agree (largest R-hat {worst:.3f}); the draws are worth at least {least:.0f} independent "
+        f"ones (for {name})."
+    )

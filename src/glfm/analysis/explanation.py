@@ -1,0 +1,333 @@
+"""What stands behind one value: features of its row, the row's other cells, and similar rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from glfm.analysis.similarity import similarities
+from glfm.frames.column import FloatArray
+from glfm.frames.frame import Frame
+from glfm.frames.times import said
+from glfm.kinds.levelled import LevelledKind
+from glfm.kinds.numeric import NumericKind
+from glfm.posterior.alignment import Alignment
+from glfm.posterior.cells import LevelCells, NumberCells, cells_of
+from glfm.posterior.rows import NewRows
+from glfm.posterior.uncertainty import cell_table
+from glfm.sampling.draws import Draw
+from glfm.sampling.problem import Problem, RowlessProblem
+
+__all__ = ["Explanation", "Question", "explain"]
+
+_ENDS = ["value", "lower", "upper", "probability"]
+_SHOWN = 5  # lines of each table
+
+#: How often a row is placed under all draws together, at least.
+PLACINGS = 1600
+
+
+@dataclass(frozen=True, eq=False)
+class Explanation:
+    """What stands behind the value of one cell, made by `GLFM.explain`.
+
+    Attributes
+    ----------
+    row, column
+        Which cell it is.
+    observed
+        What the table has there; None: a hole.
+    prediction
+        What the rest of the row says, as in `GLFM.uncertainty`: `value`, `lower`, `upper` and `probability`.
+    features
+        One row per feature, the largest contributions first: `probability` that the row has it, given the
+        rest of the row; `share` of all rows that have it; the column `without` and `with` it while the row's
+        other features stay as they are (the mean of a number, the mean position from 1 of an ordinal, the
+        probability of the predicted level of a category); `contribution`: (probability - share) times
+        (with - without), which is how far the feature moves the value from that of a usual row.
+    columns
+        One row per given column, those that matter most first: what is `given`; the prediction without it;
+        `shift`, the prediction minus that: of a number in standard deviations of its pseudo-observations, of
+        an ordinal in its mean position, of a category in the probability of the predicted level.
+    rows
+        The most similar rows of the fit in which the column is observed: `value`, `similarity` with respect
+        to the column, and `overall`, by which equally similar ones are ordered.
+    """
+
+    row: Any
+    column: str
+    observed: Any
+    prediction: pd.Series[Any]
+    features: pd.DataFrame
+    columns: pd.DataFrame
+    rows: pd.DataFrame
+
+    @property
+    def value(self) -> Any:
+        """The predicted value: the median of a number or an ordinal, the most probable category."""
+        return self.prediction["value"]
+
+    def __repr__(self) -> str:
+        parts = [self._headline()]
+        for title, table in (
+            ("features", self.features),
+            ("given columns", self.columns),
+            ("similar rows", self.rows),
+        ):
+            more = f" (first {_SHOWN} of {len(table)})" if len(table) > _SHOWN else ""
+            shown = table.iloc[:_SHOWN].dropna(axis=1, how="all").rename_axis(index=None)
+            text = shown.map(_short).to_string(na_rep="") if len(table) else "none"
+            parts.append(f"{title}{more}\n{text}")
+        return "\n\n".join(parts)
+
+    def _headline(self) -> str:
+        said = self.prediction
+        words = f"Row {self.row!r}, column {self.column!r}: {_short(said['value'])} is predicted"
+        if not pd.isna(said["lower"]):
+            words += f", between {_short(said['lower'])} and {_short(said['upper'])}"
+        if not pd.isna(said["probability"]):
+            words += f", with probability {said['probability']:.2f}"
+        return f"{words}; {'it is a hole' if self.observed is None else f'{_short(self.observed)} is there'}."
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """The cell to explain.
+
+    Parameters
+    ----------
+    x
+        Encoded cells of its row, NaN in the holes.
+    column
+        Number of its column.
+    label
+        Of its row.
+    position
+        Of its row among those of the fit; None: the row is new.
+    """
+
+    x: FloatArray
+    column: int
+    label: Any
+    position: int | None
+
+
+def explain(
+    frame: Frame,
+    problem: Problem,
+    draws: Sequence[Draw],
+    aligned: Alignment,
+    seed: np.random.SeedSequence,
+    question: Question,
+    top: int,
+    mass: float,
+    n_jobs: int | None = None,
+) -> Explanation:
+    """Explain one cell by the rest of its row, under draws that do not count the row."""
+    d, kind = question.column, problem.kinds[problem.names[question.column]]
+    kept = [_others(draw, question.position) for draw in draws]
+    fewer = [_without(draw, question.position, features) for draw, features in zip(draws, kept, strict=True)]
+    x = question.x.copy()
+    x[d] = np.nan
+    given = np.flatnonzero(~np.isnan(x))
+    placed = _Placed(x, given, problem, fewer, seed, n_jobs)
+    cells = placed.cells(d)
+    table, value = _predictions(cells, problem.spreads[d], 0.5 * (1.0 - mass))
+    return Explanation(
+        row=question.label,
+        column=problem.names[d],
+        observed=None if np.isnan(question.x[d]) else kind.decode(question.x[[d]])[0],
+        prediction=table.iloc[0].rename(None),
+        features=_features(fewer, kept, aligned, placed, d, value),
+        columns=_columns(problem, x, given, cells, table.iloc[1:], value, problem.spreads[d]),
+        rows=_rows(frame, problem, fewer, placed, question, top),
+    )
+
+
+class _Placed:
+    """A row, and the row without each of its given cells, placed several times under every draw.
+
+    One placing per draw, as in `predictive`, is right on average, but differences of two such predictions
+    would be mostly chance.
+    """
+
+    def __init__(
+        self,
+        x: FloatArray,
+        given: NDArray[np.intp],
+        problem: Problem,
+        draws: Sequence[Draw],
+        seed: np.random.SeedSequence,
+        n_jobs: int | None,
+    ) -> None:
+        each = np.tile(x, (1 + given.size, 1))
+        each[1 + np.arange(given.size), given] = np.nan
+        self._problem, self._draws = problem, draws
+        self._shape = (math.ceil(PLACINGS / len(draws)), len(each))
+        # One placing has the random numbers of `predictive`; of several each has its own.
+        places = np.repeat(np.arange(self._shape[0]), len(each)) if self._shape[0] > 1 else None
+        every = np.tile(each, (self._shape[0], 1))
+        self.rows = NewRows(every, problem, draws, seed, n_jobs, places=places)
+        #: The places of the row itself.
+        self.itself = np.arange(0, len(every), len(each))
+
+    def cells(self, d: int) -> LevelCells | NumberCells:
+        """Return the cells of a column, with one component per draw and placing."""
+        part, kind = self._problem.slices[d], self._problem.kinds[self._problem.names[d]]
+        every = np.arange(self.rows.n_rows)
+        found = [self.rows.location(t, every, part) for t in range(len(self._draws))]
+        locations = [one for several in found for one in several.reshape(*self._shape, kind.n_free)]
+        variances = np.repeat([draw.variances[d] for draw in self._draws], self._shape[0])
+        thetas = [draw.thetas[d] for draw in self._draws for _ in range(self._shape[0])]
+        return cells_of(kind, locations, variances, thetas)
+
+
+def _others(draw: Draw, position: int | None) -> NDArray[np.intp]:
+    """Return the features that rows other than this one have."""
+    count = draw.Z.sum(axis=0)
+    return np.flatnonzero(count if position is None else count - draw.Z[position])
+
+
+def _without(draw: Draw, position: int | None, features: NDArray[np.intp]) -> Draw:
+    """Return a draw that knows neither the row nor the features that it alone has.
+
+    Then the row's features have the prior odds that they had in the fit, in which a row never counts itself.
+    """
+    if position is None:
+        return draw
+    bias = int(draw.problem.priors.bias)
+    weights = np.vstack([draw.weights[:bias], draw.weights[bias + features]])
+    rest = np.delete(draw.Z, position, axis=0)[:, features]
+    return replace(draw, weights=weights, packed=np.packbits(rest, axis=1))
+
+
+def _predictions(
+    cells: LevelCells | NumberCells, spread: float, tail: float
+) -> tuple[pd.DataFrame, NDArray[np.intp]]:
+    """Return the predictions of all cells, and the level (0 for a number) that the first of them predicts."""
+    table = cell_table(cells, spread, tail)
+    level = table["value"].to_numpy()[:1].astype(np.intp) if isinstance(cells, LevelCells) else np.zeros(1)
+    for name in ("value", "lower", "upper"):
+        if name in table:
+            table[name] = cells.kind.decode(table[name].to_numpy()).astype(object)
+        else:
+            table[name] = np.full(len(table), None)
+    if "probability" not in table:
+        table["probability"] = np.nan
+    return table[_ENDS], level.astype(np.intp)
+
+
+def _features(
+    draws: Sequence[Draw],
+    kept: Sequence[NDArray[np.intp]],
+    aligned: Alignment,
+    placed: _Placed,
+    d: int,
+    value: NDArray[np.intp],
+) -> pd.DataFrame:
+    """Return what each feature does to the row, averaged over the draws that have it."""
+    n_features = len(aligned.names)
+    has, without, having, count = np.zeros((4, n_features))
+    for t, draw in enumerate(draws):
+        place = np.full(aligned.partner[t].max(initial=-1) + 2, -1)  # the last place is for "none"
+        known = kept[t][kept[t] < place.size - 1]
+        place[known] = np.arange(known.size)
+        at = place[aligned.partner[t]]
+        found = np.flatnonzero(aligned.found[t] & (at >= 0))
+        if not found.size:
+            continue
+        z = placed.rows.features(t)[np.ix_(placed.itself, at[found])]
+        part, bias = draw.problem.slices[d], int(draw.problem.priors.bias)
+        weight = draw.weights[bias + at[found], part]
+        here = placed.rows.location(t, placed.itself, part)
+        off = here[:, None, :] - z[:, :, None] * weight  # placings x features x free pseudo-columns
+        has[found] += z.mean(axis=0)
+        without[found] += _measure(draw, d, off, value)
+        having[found] += _measure(draw, d, off + weight, value)
+        count[found] += 1.0
+    some = np.flatnonzero(count)
+    has, without, having = (part[some] / count[some] for part in (has, without, having))
+    share = aligned.reference.mean(axis=0)[some]
+    table = pd.DataFrame(
+        {"probability": has, "share": share, "without": without, "with": having},
+        index=pd.Index(np.array(aligned.names, dtype=object)[some], name="feature", dtype=object),
+    )
+    table["contribution"] = (has - share) * (having - without)
+    return table.iloc[np.argsort(-table["contribution"].abs().to_numpy(), kind="stable")]
+
+
+def _measure(draw: Draw, d: int, location: FloatArray, value: NDArray[np.intp]) -> FloatArray:
+    """Return the mean of numbers, the mean position of ordinals, the probability of one level of others.
+
+    `location` is placings x features x free pseudo-columns, and placings are averaged.
+    """
+    kind = draw.problem.kinds[draw.problem.names[d]]
+    variance, theta = float(draw.variances[d]), draw.thetas[d]
+    flat = np.ascontiguousarray(location.reshape(-1, kind.n_free))
+    if isinstance(kind, LevelledKind):
+        p = kind.probabilities(flat, variance, theta)
+        each = p @ np.arange(1.0, p.shape[1] + 1.0) if kind.is_ordered else p[:, value[0]]
+    else:
+        assert isinstance(kind, NumericKind)
+        each = kind.mean(flat, variance, theta)
+    return np.asarray(each.reshape(location.shape[:2]).mean(axis=0))
+
+
+def _columns(
+    problem: Problem,
+    x: FloatArray,
+    given: NDArray[np.intp],
+    cells: LevelCells | NumberCells,
+    table: pd.DataFrame,
+    value: NDArray[np.intp],
+    spread: float,
+) -> pd.DataFrame:
+    """Return what is predicted without each given column."""
+    if isinstance(cells, LevelCells):
+        p = cells.probabilities
+        middle = p @ np.arange(p.shape[1]) if cells.kind.is_ordered else p[:, value[0]]
+    else:
+        sign = 1.0 if cells.kind.link.increasing else -1.0
+        middle = sign * np.mean(cells.locations, axis=0)[:, 0] / np.sqrt(spread)
+    kinds = list(problem.kinds.values())
+    known = np.empty(given.size, dtype=object)
+    known[:] = [kinds[j].decode(x[[j]])[0] for j in given]
+    table = table.set_axis(pd.Index([problem.names[j] for j in given], name="column", dtype=object))
+    table.insert(0, "given", known)
+    table["shift"] = middle[0] - middle[1:]
+    return table.iloc[np.argsort(-table["shift"].abs().to_numpy(), kind="stable")]
+
+
+def _rows(
+    frame: Frame, problem: Problem, draws: Sequence[Draw], placed: _Placed, question: Question, top: int
+) -> pd.DataFrame:
+    """Return the most similar rows of the fit in which the column is observed."""
+    if isinstance(problem, RowlessProblem):
+        return pd.DataFrame({"value": np.empty(0, dtype=object), "similarity": [], "overall": []})
+    d, others = question.column, np.arange(problem.n_rows)
+    others = others if question.position is None else np.delete(others, question.position)
+    similar, overall = (
+        similarities(draws, placed.rows, placed.itself, columns).mean(axis=0) for columns in ([d], None)
+    )
+    seen = np.flatnonzero(~np.isnan(problem.x[others, d]))
+    order = seen[np.lexsort((-overall[seen], -similar[seen]))][:top]
+    values = problem.kinds[problem.names[d]].decode(problem.x[others[order], d])
+    return pd.DataFrame(
+        {"value": values, "similarity": similar[order], "overall": overall[order]},
+        index=pd.Index(frame.labels)[others[order]],
+    )
+
+
+def _short(value: Any) -> str:
+    """Return a value as people write it."""
+    if value is None or (isinstance(value, float) and np.isnan(value)):
+        return ""
+    if isinstance(value, float):
+        return f"{value:,.0f}" if abs(value) >= 1000.0 else f"{value:.3g}"
+    return said(value) or str(value)

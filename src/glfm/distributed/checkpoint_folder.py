@@ -1,0 +1,189 @@
+"""The checkpoint of a table in partitions: a folder that all workers see, where shards write their rows."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from glfm.errors import FileError, SchemaError
+from glfm.sampling.chain import Chain
+from glfm.sampling.draws import Draw
+from glfm.sampling.problem import Problem
+from glfm.sampling.state import State
+
+__all__ = ["Folder"]
+
+_FORMAT, _VERSION = "glfm-folder", 1
+_GLOBALS = ("rng", "B", "variance")
+
+
+class Folder:
+    """Where the chains of a fit are kept while it runs.
+
+    `fit.json` says of which fit; of every chain there are its draws, one file each, what its rows share, and,
+    shard by shard, the rows. A chain's `state.npz`, written last and at once, says which of them count.
+
+    Parameters
+    ----------
+    path
+        Of the folder; it must be the same for the workers and for this process.
+    every
+        Seconds between two times that a chain is written.
+    identity
+        What must be equal for a fit to go on from here, by name.
+    resume
+        Whether to go on.
+    """
+
+    def __init__(
+        self, path: str | PathLike[str], every: float, identity: Mapping[str, Any], resume: bool
+    ) -> None:
+        if not every > 0:
+            raise SchemaError(f"checkpoint_every is a positive number of seconds, not {every!r}.")
+        self.path, self.every = Path(path).absolute(), every
+        head = {"format": _FORMAT, "version": _VERSION, **identity}
+        if resume:
+            self._check(json.loads(json.dumps(head)))
+            return
+        if self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
+            raise FileError(
+                f"The checkpoint of a table in partitions is a new or empty folder, but {str(path)!r} is "
+                f"neither: go on from it with resume={str(path)!r}, remove it, or choose another."
+            )
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            (self.path / "fit.json").write_text(json.dumps(head, indent=1))
+        except OSError as error:
+            raise FileError(f"The folder {str(path)!r} cannot be written to: {error.strerror}.") from error
+
+    def _check(self, head: dict[str, Any]) -> None:
+        try:
+            found = json.loads((self.path / "fit.json").read_text())
+        except (OSError, ValueError) as error:
+            raise FileError(f"The folder {str(self.path)!r} is no checkpoint of a dask DataFrame.") from error
+        for name, value in head.items():
+            if not isinstance(found, dict) or found.get(name) != value:
+                raise FileError(
+                    f"The folder {str(self.path)!r} is the checkpoint of a fit with another {name}: resume "
+                    "with the same table, settings and seed."
+                )
+
+    def save(self, chains: Sequence[Chain]) -> None:
+        """Do nothing: chains on a cluster write themselves."""
+
+    def start_round(self, number: int) -> None:
+        """Do nothing: there is one round."""
+
+    def finish(self, chains: Sequence[Chain]) -> None:
+        """Do nothing: the last state has been written."""
+
+    def shard_files(self, chain: int, sweep: int, n_shards: int) -> list[str]:
+        """Return where the shards of a chain write their rows after a sweep."""
+        return [str(self._home(chain) / f"sweep-{sweep}" / f"shard-{i}.npz") for i in range(n_shards)]
+
+    def commit(self, chain: Chain, shared: State, files: Sequence[str]) -> None:
+        """Write draws and what rows share, after the shards have written their rows."""
+        home = self._home(chain.index)
+        if not all(map(os.path.exists, files)):
+            raise FileError(
+                f"What workers write to {str(self.path)!r} is not there for this process: choose a folder "
+                "that all machines share."
+            )
+        try:
+            for draw in chain.draws:
+                if not (target := home / f"draw-{draw.index}.npz").exists():
+                    _write(target, _draw_arrays(draw))
+            _write(home / "state.npz", _state_arrays(shared, len(chain.draws)))
+            for old in home.glob("sweep-*"):
+                if old.name != f"sweep-{shared.sweep}":
+                    shutil.rmtree(old)
+        except OSError as error:
+            raise FileError(
+                f"The folder {str(self.path)!r} cannot be written to: {error.strerror}."
+            ) from error
+
+    def restore(self, chain: Chain) -> None:
+        """Let a chain be where it was when it was last written."""
+        home = self._home(chain.index)
+        if not (home / "state.npz").exists():
+            return
+        try:
+            state, n_draws = _read_state(chain.problem, home / "state.npz")
+            draws = [
+                _read_draw(chain.problem, home / f"draw-{t}.npz", chain.index, t) for t in range(n_draws)
+            ]
+        except (OSError, ValueError, KeyError) as error:
+            raise FileError(f"The checkpoint {str(self.path)!r} is damaged: {error}.") from error
+        chain.state, chain.draws = state, draws
+
+    def _home(self, chain: int) -> Path:
+        return self.path / f"chain-{chain}"
+
+
+def _write(path: Path, arrays: Mapping[str, Any]) -> None:
+    """Write arrays to a file, at once or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_suffix(".partial.npz")
+    np.savez(partial, allow_pickle=False, **arrays)
+    os.replace(partial, path)
+
+
+def _state_arrays(shared: State, n_draws: int) -> dict[str, Any]:
+    numbers = np.array([shared.sweep, shared.width, n_draws], dtype=np.int64)
+    known = {name: getattr(shared, name) for name in _GLOBALS}
+    return {**known, **_lists(shared), "numbers": numbers, "alpha": np.array(shared.alpha)}
+
+
+def _lists(shared: State) -> dict[str, Any]:
+    lists = {"theta": shared.theta, "step": shared.step}
+    return {f"{name}-{d}": one for name, parts in lists.items() for d, one in enumerate(parts)}
+
+
+def _read_state(problem: Problem, path: Path) -> tuple[State, int]:
+    with np.load(path, allow_pickle=False) as arrays:
+        sweep, width, n_draws = arrays["numbers"].tolist()
+        known: dict[str, Any] = {name: arrays[name] for name in _GLOBALS}
+        lists: dict[str, Any] = {
+            name: [arrays[f"{name}-{d}"] for d in range(len(problem.kinds))] for name in ("theta", "step")
+        }
+        state = State(
+            Z=np.zeros((0, 0), dtype=np.uint8),
+            Y=np.zeros((0, problem.n_pseudo)),
+            width=width,
+            alpha=float(arrays["alpha"]),
+            sweep=sweep,
+            **known,
+            **lists,
+        )
+    return state, n_draws
+
+
+def _draw_arrays(draw: Draw) -> dict[str, Any]:
+    thetas = {f"theta-{d}": theta for d, theta in enumerate(draw.thetas)}
+    numbers = np.array([draw.alpha, draw.log_likelihood])
+    known = {"weights": draw.weights, "variances": draw.variances, "packed": draw.packed}
+    return {**known, **thetas, "numbers": numbers}
+
+
+def _read_draw(problem: Problem, path: Path, chain: int, index: int) -> Draw:
+    with np.load(path, allow_pickle=False) as arrays:
+        alpha, score = arrays["numbers"].tolist()
+        draw = Draw(
+            problem=problem,
+            chain=chain,
+            index=index,
+            alpha=alpha,
+            weights=arrays["weights"],
+            variances=arrays["variances"],
+            thetas=tuple(arrays[f"theta-{d}"] for d in range(len(problem.kinds))),
+            packed=arrays["packed"],
+        )
+    draw.__dict__["log_likelihood"] = score
+    return draw

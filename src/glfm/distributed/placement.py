@@ -1,0 +1,117 @@
+"""What the chains of one run share on a cluster: the workers, and the cells of the shards on them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from threading import Lock
+
+import numpy as np
+from distributed import Client, Future
+
+from glfm.distributed.cluster_shards import Lost, Traffic
+from glfm.errors import SamplerError
+from glfm.sampling.chain import Chain
+from glfm.sampling.parallel import shard_bounds
+from glfm.sampling.problem import Problem, RowlessProblem
+
+__all__ = ["Field"]
+
+_PATIENCE = 60.0  # seconds to wait for a worker when none is left
+
+
+class Field:
+    """Where the shards of a run can stand, and their cells.
+
+    Parameters
+    ----------
+    client
+        Of the cluster.
+    chains
+        Of the run.
+    save_every
+        Seconds between two times that rows are brought home.
+    traffic
+        To be counted in.
+
+    Attributes
+    ----------
+    losses
+        Workers that were lost, and when, in words.
+    seconds
+        For how long chains have run, added up.
+    """
+
+    def __init__(self, client: Client, chains: Sequence[Chain], save_every: float, traffic: Traffic) -> None:
+        self.client, self.save_every, self.traffic = client, save_every, traffic
+        self.losses: list[str] = []
+        self.seconds = 0.0
+        self._problem = chains[0].problem
+        self._bounds = shard_bounds(self._problem.n_rows, chains[0].n_shards)
+        self._parts: list[Future | None] = [None] * len(self._bounds)
+        self._lock = Lock()
+
+    @property
+    def bounds(self) -> list[tuple[int, int]]:
+        """Where each shard begins and ends."""
+        return self._bounds
+
+    def workers(self, chain: int) -> list[tuple[str, int]]:
+        """Return a worker, with its number of threads, for each shard of a chain.
+
+        Shards and chains go round the workers; chains meet on the same worker where that is even, and then
+        share its cells.
+        """
+        there = self._present()
+        n = len(self._bounds)
+        return [there[(shard + chain * n) % len(there)] for shard in range(n)]
+
+    def release(self) -> None:
+        """Let go of the cells on the workers."""
+        self._parts = []
+        if isinstance(self._problem, RowlessProblem):
+            self._problem.__dict__["parts"] = []
+
+    def _present(self) -> list[tuple[str, int]]:
+        """Return the workers that are there; if none is, wait for one."""
+        deadline = time.monotonic() + _PATIENCE
+        while self.client.status not in ("closing", "closed") and time.monotonic() < deadline:
+            with suppress(OSError, RuntimeError, TimeoutError):
+                there = self.client.nthreads() if self.client.status == "running" else {}
+                if there:
+                    return sorted(there.items())
+            time.sleep(0.2)
+        raise SamplerError(
+            "The scheduler or all workers are gone: go on from the checkpoint with fit(..., resume=...), on "
+            "another cluster or without one; to have one, fit with checkpoint=..."
+        )
+
+    def count(self, traffic: Traffic, seconds: float) -> None:
+        """Add what a chain has counted, and for how long it ran."""
+        with self._lock:
+            self.traffic.add(traffic)
+            self.seconds += seconds
+
+    def parts(self, workers: Sequence[tuple[str, int]]) -> list[Future]:
+        """Return the cells of every shard, on some worker; what was lost is sent again.
+
+        Those of a table in partitions are made again by the cluster itself.
+        """
+        if isinstance(self._problem, RowlessProblem):
+            return list(self._problem.__dict__["parts"])
+        with self._lock:
+            for shard, (begin, end) in enumerate(self._bounds):
+                known = self._parts[shard]
+                if known is None or known.status != "finished":
+                    self._parts[shard] = self._send(begin, end, workers[shard][0])
+            return [part for part in self._parts if part is not None]
+
+    def _send(self, begin: int, end: int, address: str) -> Future:
+        whole = self._problem
+        pinned = None if whole.pinned is None else whole.pinned[begin:end].copy()
+        part = Problem(whole.kinds, np.asfortranarray(whole.x[begin:end]), whole.priors, pinned)
+        try:
+            return self.client.scatter(part, workers=[address], hash=False)
+        except (OSError, TimeoutError, KeyError, ValueError) as error:
+            raise Lost(address) from error

@@ -1,0 +1,269 @@
+"""The verbs `append`, `edit` and `remove`: the chains of a fit go on with other data."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from glfm.errors import DataError
+from glfm.frames.column import FloatArray
+from glfm.frames.dtypes import object_array
+from glfm.frames.edits import appended, edited, positions, taken
+from glfm.frames.frame import Frame
+from glfm.posterior.rows import NewRows
+from glfm.sampling.chain import Chain
+from glfm.sampling.draws import Draw, Draws
+from glfm.sampling.engine import check_workers
+from glfm.sampling.priors import Schedule
+from glfm.sampling.problem import NO_ROWS, Problem
+from glfm.sampling.settings import check_budget, read_pinned
+from glfm.sampling.transfer import carried
+from glfm.schema import Schema
+from glfm.schema.encoding import encode
+
+__all__ = ["Changes"]
+
+
+class Changes(ABC):
+    """What gives a fitted model other data: the part of `GLFM` that goes on without a restart."""
+
+    n_jobs: int | None
+    n_warmup: int
+    schema_: Schema
+    draws_: Draws
+    _frame: Frame
+    _problem: Problem
+    _chains: list[Chain]
+    _sample_seed: np.random.SeedSequence
+
+    @abstractmethod
+    def _adopt(
+        self,
+        schema: Schema,
+        frame: Frame,
+        problem: Problem,
+        chains: list[Chain],
+        sample_seed: np.random.SeedSequence,
+    ) -> None:
+        """Make this the fit."""
+
+    @abstractmethod
+    def _run(self, time_budget: float | None) -> None:
+        """Run the chains."""
+
+    @abstractmethod
+    def _warn_if_bounded(self) -> None:
+        """Warn if the bound on the number of features was reached."""
+
+    def append(
+        self,
+        rows: Any,
+        *,
+        inactive: ArrayLike | None = None,
+        n_warmup: int | None = None,
+        n_draws: int | None = None,
+        time_budget: float | None = None,
+    ) -> Self:
+        """Add rows to the table of the fit, and go on with them.
+
+        The chains go on from where they are: each new row gets features that suit its cells, then all rows
+        are swept. The draws so far were those of another table and are replaced. Kinds, levels and mappings
+        stay those of the fit; with them, and enough sweeps, the draws are those of a fit to the whole table.
+
+        Parameters
+        ----------
+        rows
+            A table with the columns of the fit, in any order and of any library; it is never modified. Labels
+            of pandas rows are kept, and must be new; where both tables count from 0, the count goes on. A
+            level that the fit did not know is refused.
+        inactive
+            One yes or no per new row: rows that are pinned to have no feature but the bias.
+        n_warmup
+            Sweeps of each chain before its first draw; None: a quarter of the model's n_warmup.
+        n_draws
+            Draws of each chain; None: as many as the chains were last to make, equally far apart.
+        time_budget
+            Seconds after which the chains stop, with a warning if that is before their end.
+
+        Returns
+        -------
+        GLFM
+            The model itself.
+        """
+        schedule = self._next_schedule(n_warmup, n_draws, time_budget)
+        new = Frame.read(rows)
+        self._check_columns(new.names)
+        pinned_now = read_pinned(inactive, new.n_rows)
+        x = _encoded(new, self.schema_)
+        pinned = None
+        if pinned_now is not None or self._problem.pinned is not None:
+            none = np.zeros(new.n_rows, dtype=np.bool_)
+            pinned = np.concatenate([self._problem.pinned_rows, none if pinned_now is None else pinned_now])
+        source = np.concatenate([np.arange(self._frame.n_rows), np.full(new.n_rows, -1)])
+        return self._go_on(appended(self._frame, new), pinned, source, schedule, time_budget, x)
+
+    def edit(
+        self,
+        cells: Mapping[tuple[Hashable, str], Any],
+        *,
+        n_warmup: int | None = None,
+        n_draws: int | None = None,
+        time_budget: float | None = None,
+    ) -> Self:
+        """Set cells of the table of the fit to other values, or make them holes, and go on.
+
+        Parameters
+        ----------
+        cells
+            {(row, column): value}, where row is a label of the pandas index (otherwise a position, from 0);
+            None or NaN makes the cell a hole. A level that the fit did not know is refused.
+        n_warmup, n_draws, time_budget
+            As in `append`.
+
+        Returns
+        -------
+        GLFM
+            The model itself.
+
+        Examples
+        --------
+        >>> import glfm, pandas as pd
+        >>> df = pd.DataFrame({"height": [1.7, None, 1.6], "smoker": ["no", "yes", None]})
+        >>> model = glfm.GLFM(n_chains=2, n_warmup=50, n_draws=20, random_state=0, progress=False).fit(df)
+        >>> model = model.edit({(1, "height"): 1.9, (0, "smoker"): None})
+        >>> float(model.impute().loc[1, "height"])
+        1.9
+        """
+        schedule = self._next_schedule(n_warmup, n_draws, time_budget)
+        keys = list(cells) if isinstance(cells, Mapping) else []
+        if not keys or not all(isinstance(key, tuple) and len(key) == 2 for key in keys):
+            raise DataError('The cells are a dictionary such as {(row, "column"): value}, with at least one.')
+        self._check_columns([str(column) for _, column in keys])
+        at = positions(self._frame, [row for row, _ in keys])
+        named: dict[str, tuple[NDArray[np.intp], list[Any]]] = {}
+        for name in dict.fromkeys(str(column) for _, column in keys):
+            here = [i for i, (_, column) in enumerate(keys) if str(column) == name]
+            values = [cells[keys[i]] for i in here]
+            if name in self.schema_.kinds:
+                column = pd.Series(object_array(values), dtype=object)
+                _encoded(Frame.read(column.to_frame(name)), self.schema_, [name])
+            named[name] = at[here], values
+        source = np.arange(self._frame.n_rows)
+        return self._go_on(edited(self._frame, named), self._problem.pinned, source, schedule, time_budget)
+
+    def remove(
+        self,
+        rows: Hashable | Iterable[Hashable],
+        *,
+        n_warmup: int | None = None,
+        n_draws: int | None = None,
+        time_budget: float | None = None,
+    ) -> Self:
+        """Take rows out of the table of the fit, and go on without them.
+
+        Parameters
+        ----------
+        rows
+            Labels of the pandas index (otherwise positions, from 0): one, or several.
+        n_warmup, n_draws, time_budget
+            As in `append`.
+
+        Returns
+        -------
+        GLFM
+            The model itself.
+        """
+        schedule = self._next_schedule(n_warmup, n_draws, time_budget)
+        alone = isinstance(rows, tuple) or not isinstance(rows, Iterable) or isinstance(rows, str | bytes)
+        gone = positions(self._frame, [rows] if alone else list(rows))  # type: ignore[arg-type]
+        kept = np.delete(np.arange(self._frame.n_rows), gone)
+        if not gone.size or not kept.size:
+            how_many = "All rows" if gone.size else "No row"
+            raise DataError(f"{how_many} would be removed: name some rows of the table, and not all.")
+        pinned = self._problem.pinned
+        left = None if pinned is None else pinned[kept]
+        return self._go_on(taken(self._frame, kept), left, kept, schedule, time_budget)
+
+    # ---- how it is done
+
+    def _next_schedule(
+        self, n_warmup: int | None, n_draws: int | None, time_budget: float | None
+    ) -> Schedule:
+        """Return the schedule to go on with, once it is clear that there is something to go on from."""
+        check_is_fitted(self, "draws_")
+        check_budget(time_budget)
+        check_workers(self.n_jobs)
+        if not self._chains:
+            raise DataError(getattr(self._frame, "absent", NO_ROWS))
+        before = self._chains[0].schedule
+        return Schedule(
+            self.n_warmup // 4 if n_warmup is None else n_warmup,
+            before.n_draws if n_draws is None else n_draws,
+            before.thin,
+        )
+
+    def _check_columns(self, names: Iterable[str]) -> None:
+        unknown = [name for name in names if name not in self.schema_]
+        if unknown:
+            known = ", ".join(map(repr, list(self.schema_)[:10]))
+            raise DataError(
+                f"The fit had no column {unknown[0]!r}: its columns were "
+                f"{known}{', ...' if len(self.schema_) > 10 else ''}."
+            )
+
+    def _go_on(
+        self,
+        frame: Frame,
+        pinned: NDArray[np.bool_] | None,
+        source: NDArray[np.intp],
+        schedule: Schedule,
+        time_budget: float | None,
+        x_new: FloatArray | None = None,
+    ) -> Self:
+        """Carry every chain over to the changed table and run it; what fails leaves the model as it was."""
+        old, chains = self._problem, self._chains
+        problem = Problem(old.kinds, encode(frame, old.kinds).x, old.priors, pinned)
+        placed = None
+        if x_new is not None:
+            states = [Draw.of(old, chain.state, chain.index, 0) for chain in chains]
+            placed = NewRows(x_new, old, states, self._sample_seed, self.n_jobs)
+        after = [
+            carried(chain.state, problem, source, None if placed is None else placed.activations(i))
+            for i, chain in enumerate(chains)
+        ]
+        moved = [
+            Chain(problem, schedule, state, chain.index, chain.n_shards)
+            for state, chain in zip(after, chains, strict=True)
+        ]
+        before = self.schema_, self._frame, old, chains, self._sample_seed
+        self._adopt(self.schema_, frame, problem, moved, self._sample_seed)
+        try:
+            self._run(time_budget)
+        except BaseException:
+            self._adopt(*before)
+            raise
+        self._warn_if_bounded()
+        return self
+
+
+def _encoded(frame: Frame, schema: Schema, names: Iterable[str] | None = None) -> FloatArray:
+    """Encode cells that are new to the fit; refuse levels that it did not know."""
+    kinds = schema.kinds if names is None else {name: schema.kinds[name] for name in names}
+    x = encode(frame, kinds, "missing").x
+    for d, name in enumerate(kinds):
+        column = frame.column(name)
+        unseen = np.isnan(x[:, d]) & ~column.missing
+        if unseen.any():
+            level, levels = column.values[unseen].tolist()[0], getattr(kinds[name], "levels", None) or ()
+            known = ", ".join(map(repr, levels[:8])) + (", ..." if len(levels) > 8 else "")
+            raise DataError(
+                f"Column {name!r} holds the level {level!r}, which is not one of {known}, "
+                "the levels of the fit: mend it, make it a hole, or fit anew with a schema that has it."
+            )
+    return x

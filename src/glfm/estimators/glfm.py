@@ -1,0 +1,491 @@
+"""GLFM, the estimator: it holds parameters, fits, and goes on; `answers` and `questions` are what it says."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from os import PathLike
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from glfm.analysis.calibration import Calibration, certify
+from glfm.errors import DataError, FileError, FitWarning, SamplerError, SchemaError
+from glfm.estimators.changes import Changes
+from glfm.estimators.questions import Questions
+from glfm.estimators.relations import Relations
+from glfm.estimators.whatif import WhatIf
+from glfm.frames.frame import Frame, is_partitioned
+from glfm.sampling.chain import Chain
+from glfm.sampling.draws import Draws
+from glfm.sampling.engine import Engine, LocalEngine, check_workers
+from glfm.sampling.priors import Priors, Schedule
+from glfm.sampling.problem import NO_ROWS, Problem, RowlessProblem
+from glfm.sampling.settings import (
+    at_least_one,
+    check_budget,
+    check_table,
+    read_alpha,
+    read_pinned,
+    seed_sequence,
+)
+from glfm.schema import Schema
+from glfm.schema.encoding import encode
+from glfm.storage.checkpoints import Checkpoint, resumed
+from glfm.storage.model_files import Fitted, Stage, read, write
+
+__all__ = ["GLFM", "load"]
+
+_MANY_ROWS = 20_000  # from which on the parallel sampler gives more effective draws per second: docs/scale.md
+_MOST_ROUNDS = 5  # until="converged": the first run, and four times twice as many sweeps again
+
+
+class _Setting:
+    """A parameter with the name of a method: it can be set, and what one gets is the method."""
+
+    def __init__(self, method: Any) -> None:
+        self._method = method
+        self._name = method.__name__
+        self.__doc__ = method.__doc__
+
+    def __get__(self, model: Any, owner: type | None = None) -> Any:
+        return self._method.__get__(model, owner)
+
+    def __set__(self, model: Any, value: Any) -> None:
+        model.__dict__[self._name] = value
+
+
+class GLFM(TransformerMixin, BaseEstimator, Questions, Relations, WhatIf, Changes):  # type: ignore[misc]
+    """A general latent feature model of a table with columns of different kinds.
+
+    Parameters
+    ----------
+    schema
+        None: inferred; {column: kind name or kind}, partly given is fine; or a `Schema`.
+    alpha
+        Concentration of the Indian buffet process: a number is fixed, a pair (shape, rate) is a gamma prior
+        from which it is sampled; None: Gamma(1, 1).
+    weight_variance
+        Prior variance of a weight in units of its column's noise variance.
+    bias
+        Whether every row has one more feature that is always on.
+    max_features
+        A bound on the number of features; None: no bound, but a fit stops with an error at 1,000.
+    sampler
+        "collapsed" integrates the weights out, row by row; "hybrid" draws them, so that shards of rows can be
+        swept at the same time; "auto": "hybrid" for 20,000 rows and more, if the engine has more than one
+        shard, and if features are weighted.
+    features
+        "binary": a row has a feature or not. "weighted": it has it with a score of its own, N(0, 1) a priori:
+        an infinite sparse factor model, for prediction. (`model.features()` still lists the features.)
+    n_chains
+        Number of chains, each from its own random start.
+    n_warmup, n_draws, thin
+        Each chain makes n_warmup + n_draws * thin sweeps and keeps n_draws of them.
+    n_jobs
+        Threads; None: one per chain and core. Draws do not depend on it.
+    random_state
+        A seed. The same seed gives the same draws.
+    progress
+        Whether to show progress on stderr.
+    engine
+        Where chains and shards run; None: `LocalEngine()`, in threads of this process.
+
+    Attributes
+    ----------
+    schema_ : Schema
+        The schema in force, with the reason for every inferred kind.
+    draws_ : Draws
+        The posterior.
+
+    Examples
+    --------
+    >>> import glfm, pandas as pd
+    >>> df = pd.DataFrame({"height": [1.7, None, 1.6, 1.8], "smoker": ["no", "yes", None, "no"]})
+    >>> model = glfm.GLFM(n_chains=2, n_warmup=50, n_draws=20, random_state=0, progress=False).fit(df)
+    >>> bool(model.impute().isna().any().any())
+    False
+    """
+
+    features = _Setting(Questions.features)
+
+    def __init__(
+        self,
+        schema: Mapping[str, Any] | Schema | None = None,
+        *,
+        alpha: float | tuple[float, float] | None = None,
+        weight_variance: float = 1.0,
+        bias: bool = True,
+        max_features: int | None = None,
+        sampler: Literal["auto", "collapsed", "hybrid"] = "auto",
+        features: Literal["binary", "weighted"] = "binary",
+        n_chains: int = 4,
+        n_warmup: int = 400,
+        n_draws: int = 100,
+        thin: int = 2,
+        n_jobs: int | None = None,
+        random_state: int | None = None,
+        progress: bool = True,
+        engine: Engine | None = None,
+    ) -> None:
+        self.schema = schema
+        self.alpha = alpha
+        self.weight_variance = weight_variance
+        self.bias = bias
+        self.max_features = max_features
+        self.sampler = sampler
+        self.features = features
+        self.n_chains = n_chains
+        self.n_warmup = n_warmup
+        self.n_draws = n_draws
+        self.thin = thin
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.progress = progress
+        self.engine = engine
+
+    def fit(
+        self,
+        X: Any,
+        y: None = None,
+        *,
+        inactive: ArrayLike | None = None,
+        checkpoint: str | PathLike[str] | None = None,
+        checkpoint_every: float = 60.0,
+        resume: str | PathLike[str] | None = None,
+        time_budget: float | None = None,
+        until: str | None = None,
+    ) -> Self:
+        """Draw from the posterior given a table.
+
+        Ctrl-C stops within a second and returns what has been drawn, with a warning.
+
+        Parameters
+        ----------
+        X
+            A pandas or polars DataFrame, a pyarrow Table or a 2-D array; holes are NaN, None or NA. It is
+            never modified. A dask DataFrame is fitted where its partitions are, see docs/scale.md.
+        y
+            Ignored; here for scikit-learn.
+        inactive
+            One yes or no per row: rows that are pinned to have no feature but the bias.
+        checkpoint
+            A file in which the fit is kept while it runs, replaced at once or not at all; what cannot be
+            written stops the fit with `FileError`, and the model then has the draws so far.
+        checkpoint_every
+            Seconds between two times that it is written.
+        resume
+            The checkpoint of a fit that was killed or stopped, of the same table, settings and seed, to go on
+            from: the draws are those, bit for bit, of a fit that was never stopped.
+        time_budget
+            Seconds after which the fit stops, with a warning if that is before its end.
+        until
+            "converged": while the chains disagree (an R-hat of 1.05 or more), what was drawn becomes warm-up
+            and the chains go on for twice as many sweeps, up to four times; then a warning says so.
+
+        Returns
+        -------
+        GLFM
+            The model itself.
+        """
+        engine = self._engine_for(X)
+        priors, schedule = self._settings(engine)
+        check_budget(time_budget)
+        if until not in (None, "converged"):
+            raise SchemaError(f'until is None or "converged", not {until!r}.')
+        if is_partitioned(X):
+            from glfm.distributed import dask_table as frames
+
+            if priors.weighted:
+                raise SchemaError(
+                    'features="weighted" runs in this process and not where partitions are: fit with '
+                    'features="binary", or fit X.compute().'
+                )
+            frame: Frame
+            frames.check_settings(inactive=inactive, until=until)
+            frame, schema, problem = frames.read(X, self.schema, priors, engine)
+        else:
+            frame = Frame.read(check_table(self, X, reset=True))
+            schema = Schema.infer(frame, self.schema)
+            x, pinned = encode(frame, schema.kinds).x, read_pinned(inactive, frame.n_rows)
+            problem = Problem(schema.kinds, x, priors, pinned)
+        seed = seed_sequence(self.random_state)
+        *chain_seeds, sample_seed = seed.spawn(self.n_chains + 1)
+        known = self._parameters, schema, frame, problem
+        fit = Fitted(*known, [], Draws([]), sample_seed, Stage(until))
+        if resume is None or is_partitioned(X):
+            n_shards = self._n_shards(problem, engine)
+            fit.chains.extend(
+                Chain(problem, schedule, chain_seeds[i], i, n_shards) for i in range(self.n_chains)
+            )
+        else:
+            fit = resumed(resume, fit)
+        keeper: Any = None
+        if is_partitioned(X):
+            keeper = frames.keep(problem, schema, fit.chains, seed, checkpoint, checkpoint_every, resume)
+        elif checkpoint is not None:
+            keeper = Checkpoint(checkpoint, checkpoint_every, fit, resume)
+        with self._as_it_was():
+            self._adopt(schema, frame, problem, fit.chains, fit.seed)
+            self._run(time_budget, fit.stage, keeper, engine)
+        if isinstance(problem, RowlessProblem):
+            self._chains = []  # their rows are gone with the run
+        self._warn_if_bounded()
+        return self
+
+    @contextmanager
+    def _as_it_was(self) -> Iterator[None]:
+        """Leave the model as it was if numbers go wrong; what else stops a fit leaves the draws so far."""
+        before = dict(self.__dict__)
+        try:
+            yield
+        except SamplerError:
+            self.__dict__ = before
+            raise
+
+    def _adopt(
+        self,
+        schema: Schema,
+        frame: Frame,
+        problem: Problem,
+        chains: list[Chain],
+        sample_seed: np.random.SeedSequence,
+    ) -> None:
+        self.schema_ = schema
+        self.n_features_in_ = len(frame.names)
+        if frame.is_named:
+            self.feature_names_in_ = np.array(frame.names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        self._summarised = {}
+        self._frame, self._problem, self._chains, self._sample_seed = frame, problem, chains, sample_seed
+
+    def continue_fit(self, n_draws: int, *, time_budget: float | None = None) -> Self:
+        """Add `n_draws` draws to every chain: the same, bit for bit, as if the first fit had been longer."""
+        check_is_fitted(self, "draws_")
+        check_budget(time_budget)
+        check_workers(self.n_jobs)
+        self._engine.check()
+        if not self._chains:
+            raise DataError(getattr(self._frame, "absent", NO_ROWS))
+        schedule = self._chains[0].schedule
+        longer = Schedule(schedule.n_warmup, schedule.n_draws + at_least_one(n_draws), schedule.thin)
+        with self._as_it_was():
+            self._chains = [chain.copy() for chain in self._chains]
+            for chain in self._chains:
+                chain.extend(longer)
+            self._run(time_budget)
+        return self
+
+    def _run(
+        self,
+        time_budget: float | None,
+        stage: Stage | None = None,
+        keeper: Checkpoint | None = None,
+        engine: Engine | None = None,
+    ) -> None:
+        """Run the chains, and again for longer while they should converge and have not."""
+        begin = time.monotonic()
+        engine = engine or self._engine
+        stage = stage or Stage()
+        until_converged = stage.until == "converged"
+        first = min(stage.round, _MOST_ROUNDS - 1) if until_converged else 0
+        for more in range(first, _MOST_ROUNDS if until_converged else 1):
+            kept = [chain.draws for chain in self._chains]
+            if more > first:
+                for chain in self._chains:
+                    chain.extend(chain.schedule.after(1), forget=True)
+                if keeper is not None:
+                    keeper.start_round(more)
+            left = None if time_budget is None else max(time_budget - (time.monotonic() - begin), 1e-3)
+            finished = False
+            try:
+                finished = engine.run(self._chains, self.n_jobs, self.progress, left, keeper)
+            finally:
+                # A whole round of old draws is worth more than a piece of a new one, until that goes on.
+                if more > first and not finished:
+                    for chain, draws in zip(self._chains, kept, strict=True):
+                        chain.draws, chain.holds_warmup = draws, True
+                self._collect()
+            if not finished:
+                return
+            good = not until_converged or self.diagnostics().converged
+            if keeper is not None and (good or more == _MOST_ROUNDS - 1):
+                keeper.finish(self._chains)
+            if good:
+                return
+        warnings.warn(
+            f"The chains have not converged after {self._chains[0].state.sweep} sweeps each, the most that "
+            f'until="converged" makes. {self.diagnostics().verdict}',
+            FitWarning,
+            stacklevel=3,
+        )
+
+    def _collect(self) -> None:
+        """Have the draws of the chains, or none at all, but never those of another table."""
+        draws = [draw for chain in self._chains for draw in chain.draws]
+        if draws:
+            self.draws_ = Draws(draws)
+        elif hasattr(self, "draws_"):
+            del self.draws_
+
+    def fit_transform(self, X: Any, y: None = None, **fit_params: Any) -> Any:
+        """Fit, and return the probability of each feature for each row of the fit."""
+        self._settings(self._engine_for(X))[0].need_binary("read its features and what follows from them")
+        return self.fit(X, y, **fit_params).transform()
+
+    def calibration(
+        self,
+        X: Any = None,
+        *,
+        fraction: float = 0.05,
+        random_state: int | None = None,
+        time_budget: float | None = None,
+    ) -> Calibration:
+        """Return how well intervals and predictions hold for observed cells that are hidden on purpose.
+
+        A clone of the model with the same settings (and the kinds and levels of this fit) is fitted to the
+        rest of the table, which takes as long as a fit; the model itself does not change.
+
+        Parameters
+        ----------
+        X
+            A table, if the model has not been fitted; None: the table of the fit.
+        fraction
+            Share of the observed cells of every column to hide, at random; at least one per column where
+            possible, and never the last one of a row, a column or a level.
+        random_state
+            A seed for what is hidden and for the fit; None: that of the model.
+        time_budget
+            Of the fit, as in `fit`.
+        """
+        if X is None:
+            check_is_fitted(self, "draws_")
+            frame, schema, pinned = self._frame, self.schema_, self._problem.pinned
+        else:
+            frame = Frame.read(X)
+            schema, pinned = Schema.infer(frame, self.schema), None
+        seed = self.random_state if random_state is None else random_state
+        return certify(self, frame, schema, pinned, fraction, seed_sequence(seed), time_budget)
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the settings by name."""
+        # A model that was pickled before there was a choice has binary features.
+        return {**BaseEstimator.get_params(self, deep), "features": self.__dict__.get("features", "binary")}
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        return tags
+
+    def save(self, path: str | PathLike[str], *, data: bool = True) -> Path:
+        """Write the fitted model to one file, which `glfm.load` reads; return its path.
+
+        Parameters
+        ----------
+        path
+            Of the file, such as "model.glfm"; one that exists is replaced at once or not at all.
+        data
+            False leaves the training rows out: the model still answers for new rows, but it can neither
+            impute its own rows nor go on. Which row had which feature stays, without its label.
+        """
+        check_is_fitted(self, "draws_")
+        known = self.schema_, self._frame, self._problem, self._chains, self.draws_, self._sample_seed
+        write(Fitted(self._parameters, *known), path, data)
+        return Path(path)
+
+    @property
+    def _engine(self) -> Engine:
+        return LocalEngine() if self.engine is None else self.engine
+
+    @property
+    def _parameters(self) -> dict[str, Any]:
+        """The settings as a file has them: where a fit runs is not of the fit."""
+        return {**self.get_params(deep=False), "engine": None}
+
+    def _engine_for(self, X: Any) -> Engine:
+        """Return where a fit of a table runs."""
+        if self.engine is None and is_partitioned(X):
+            from glfm.distributed.dask_table import engine_for
+
+            return engine_for(X)
+        return self._engine
+
+    def _n_shards(self, problem: Problem, engine: Engine) -> int:
+        """Return into how many shards the rows are cut, 0 for the sampler that does not."""
+        if self.sampler not in ("auto", "collapsed", "hybrid"):
+            raise SchemaError(f'sampler is "auto", "collapsed" or "hybrid", not {self.sampler!r}.')
+        # The cells of rows elsewhere are in shards already.
+        n_shards = len(getattr(problem, "parts", ())) or engine.shards(problem.n_rows)
+        only_shards = engine.only_shards
+        if only_shards and self.sampler == "collapsed":
+            raise SchemaError(
+                f'{type(engine).__name__} runs the parallel sampler: choose sampler="hybrid" or "auto".'
+            )
+        weighted = problem.priors.weighted
+        if weighted and self.sampler == "collapsed":
+            raise SchemaError(
+                'features="weighted" is drawn by the parallel sampler: choose sampler="hybrid" or "auto".'
+            )
+        pays = weighted or n_shards > 1 or only_shards or problem.n_rows >= _MANY_ROWS
+        is_hybrid = self.sampler == "hybrid" or (self.sampler == "auto" and pays)
+        return n_shards if is_hybrid else 0
+
+    def _settings(self, engine: Engine) -> tuple[Priors, Schedule]:
+        if not isinstance(self.n_chains, int) or self.n_chains < 1:
+            raise SchemaError(f"n_chains must be at least 1, not {self.n_chains!r}.")
+        check_workers(self.n_jobs)
+        engine.check()
+        fixed, prior = read_alpha(self.alpha)
+        features = self._parameters["features"]
+        if features not in ("binary", "weighted"):
+            raise SchemaError(f'features is "binary" or "weighted", not {features!r}.')
+        if features == "weighted" and engine.only_shards:
+            raise SchemaError(
+                f'features="weighted" runs in this process, not on {type(engine).__name__}: choose '
+                "engine=LocalEngine(n_shards=...)."
+            )
+        known = self.weight_variance, self.bias, self.max_features
+        priors = Priors(fixed, prior, *known, weighted=features == "weighted")
+        return priors, Schedule(self.n_warmup, self.n_draws, self.thin)
+
+    def _warn_if_bounded(self) -> None:
+        if self.max_features and any(draw.n_features >= self.max_features for draw in self.draws_):
+            warnings.warn(
+                f"Some draws have max_features = {self.max_features} features: the posterior is that of a "
+                "model with at most so many; raise max_features if that is not what you want.",
+                FitWarning,
+                stacklevel=3,
+            )
+
+
+def load(path: str | PathLike[str]) -> GLFM:
+    """Return the model that `GLFM.save` wrote; a file from anybody is safe to load, as it holds only data.
+
+    Examples
+    --------
+    >>> import glfm, os, tempfile
+    >>> df = glfm.datasets.make_clinic(40).frame
+    >>> model = glfm.GLFM(n_chains=1, n_warmup=20, n_draws=5, random_state=0, progress=False).fit(df)
+    >>> path = model.save(os.path.join(tempfile.mkdtemp(), "model.glfm"))
+    >>> glfm.load(path).impute().equals(model.impute())
+    True
+    """
+    found = read(path, GLFM().get_params())
+    if not found.draws:
+        raise FileError(
+            f"The file {str(path)!r} is the checkpoint of a fit that has no draws yet: go on from it with "
+            "fit(..., resume=...)."
+        )
+    model = GLFM(**found.parameters)
+    model._adopt(found.schema, found.frame, found.problem, found.chains, found.seed)
+    model.draws_ = found.draws
+    return model

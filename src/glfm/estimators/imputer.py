@@ -1,0 +1,154 @@
+"""Imputer, the scikit-learn transformer: a fitted GLFM that completes tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+
+from glfm.estimators.glfm import GLFM
+from glfm.frames.frame import is_partitioned
+from glfm.posterior.predictive import How, Unseen
+from glfm.sampling.engine import Engine, LocalEngine
+from glfm.schema import Schema
+
+__all__ = ["N_DRAWS", "N_WARMUP", "Imputer", "predicting"]
+
+N_WARMUP, N_DRAWS = 100, 150  # of each chain
+_MOST_FEATURES = 20  # weighted ones: more cost time and predict no better
+
+
+class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Fill the holes of a table with a general latent feature model, in scikit-learn's manner.
+
+    `fit` draws from the posterior given a table; `transform` completes any table with the same columns
+    without refitting, each row given its own observed cells. `fit_transform` completes the table of the fit,
+    whose rows have shaped the features, so that it may fill a hole a little differently than `transform`
+    of the same rows. Columns that the schema ignores pass as they are, with their holes.
+
+    Parameters
+    ----------
+    schema
+        As in `GLFM`. What its kinds leave open is chosen to predict, see `Schema.infer(predictive=True)`: the
+        mapping "quantile" for numbers, and one pool of the levels observed less than ten times.
+    features
+        As in `GLFM`; "auto": "weighted", which predict better than the binary features that people can read.
+        Where the shards of a table are spread over a cluster they are binary, and kinds stay as given.
+    n_chains, n_warmup, n_draws, thin, n_jobs, random_state, progress
+        As in `GLFM`, with fewer sweeps, which weighted features need; progress is not shown unless asked for.
+    max_features
+        As in `GLFM`; None: 20 weighted features, more of which cost time and predict no better.
+    alpha, weight_variance, bias, sampler, engine
+        As in `GLFM`.
+    how
+        As in `GLFM.impute`: "auto", "mode", "mean", "median" or "sample" (one draw per table).
+    unseen
+        "missing": a level that the fit did not know is filled like a hole, so that what comes next in a
+        pipeline meets known levels only; "error": it is refused.
+
+    Attributes
+    ----------
+    model_ : GLFM
+        The fitted model.
+
+    Examples
+    --------
+    >>> import glfm, numpy as np
+    >>> X = np.array([[1.5, 2.0], [2.0, np.nan], [3.0, 6.5], [4.0, 8.0]])
+    >>> imputer = glfm.Imputer(n_chains=2, n_warmup=50, n_draws=20, random_state=0).fit(X)
+    >>> bool(np.isnan(imputer.transform([[2.5, np.nan]])).any())
+    False
+    """
+
+    def __init__(
+        self,
+        schema: Mapping[str, Any] | Schema | None = None,
+        *,
+        how: How = "auto",
+        unseen: Unseen = "missing",
+        alpha: float | tuple[float, float] | None = None,
+        weight_variance: float = 1.0,
+        bias: bool = True,
+        max_features: int | None = None,
+        sampler: Literal["auto", "collapsed", "hybrid"] = "auto",
+        features: Literal["auto", "binary", "weighted"] = "auto",
+        n_chains: int = 4,
+        n_warmup: int = N_WARMUP,
+        n_draws: int = N_DRAWS,
+        thin: int = 1,
+        n_jobs: int | None = None,
+        random_state: int | None = None,
+        progress: bool = False,
+        engine: Engine | None = None,
+    ) -> None:
+        self.schema = schema
+        self.how = how
+        self.unseen = unseen
+        self.alpha = alpha
+        self.weight_variance = weight_variance
+        self.bias = bias
+        self.max_features = max_features
+        self.sampler = sampler
+        self.features = features
+        self.n_chains = n_chains
+        self.n_warmup = n_warmup
+        self.n_draws = n_draws
+        self.thin = thin
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.progress = progress
+        self.engine = engine
+
+    def fit(self, X: Any, y: object = None) -> Self:
+        """Draw from the posterior given a table; `y` is ignored."""
+        X = self._checked(X, reset=True)
+        settings = {name: value for name, value in self.get_params(deep=False).items() if name in _SHARED}
+        self.model_ = predicting(X, **settings).fit(X)
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Return the table with its holes filled, every row as one never seen."""
+        check_is_fitted(self)
+        X = self._checked(X, reset=False)
+        return self.model_.impute(X, how=self.how, unseen=self.unseen)
+
+    def fit_transform(self, X: Any, y: object = None) -> Any:
+        """Fit, and return the table of the fit with its holes filled."""
+        return self.fit(X, y).model_.impute(how=self.how)
+
+    def _checked(self, X: Any, reset: bool) -> Any:
+        """Check shape and column names as scikit-learn does; what cells may hold is the schema's matter."""
+        if not hasattr(X, "columns"):
+            array = check_array(X, dtype=None, ensure_all_finite="allow-nan", estimator=self, input_name="X")
+            # A list may mix numbers and text, which an array would all make text.
+            X = X if isinstance(X, np.ndarray | list | tuple) else array
+        validate_data(self, X, reset=reset, skip_check_array=True)
+        return X
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        return tags
+
+
+def predicting(
+    X: Any,
+    schema: Mapping[str, Any] | Schema | None = None,
+    features: Literal["auto", "binary", "weighted"] = "auto",
+    **settings: Any,
+) -> GLFM:
+    """Return a model, to be fitted to `X`, whose choices are those of `Imputer`."""
+    if is_partitioned(X) or not isinstance(settings.get("engine") or LocalEngine(), LocalEngine):
+        return GLFM(schema, features="binary" if features == "auto" else features, **settings)
+    chosen: Literal["binary", "weighted"] = "weighted" if features == "auto" else features
+    if chosen == "weighted" and settings.get("max_features") is None:
+        settings["max_features"] = _MOST_FEATURES
+    return GLFM(Schema.infer(X, schema, predictive=True), features=chosen, **settings)
+
+
+_SHARED = set(GLFM().get_params(deep=False))

@@ -1,0 +1,1 @@
+"""Users' tables: columns, their types and times, one class per frame library."""

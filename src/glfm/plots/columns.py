@@ -1,0 +1,266 @@
+"""Pictures of single columns: under patterns, observed beside imputed, raw beside what the model sees."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from glfm.analysis.summary import Summary, histogram_edges, histogram_heights
+from glfm.errors import SchemaError
+from glfm.frames.column import Column, FloatArray
+from glfm.kinds.base import Kind
+from glfm.kinds.levelled import LevelledKind
+from glfm.kinds.mappings import find_transform
+from glfm.kinds.numeric import NumericKind
+from glfm.plots.artists import Artists, grid, label, labels, say_nothing_to_see
+from glfm.plots.drawing import BLUE, GREY, INK, open_frame
+from glfm.plots.panels import (
+    Scale,
+    draw_levels,
+    draw_numbers,
+    legend_entries,
+    levels_height,
+    log_heights,
+    number,
+    scale_of,
+)
+
+__all__ = ["draw_imputed", "draw_patterns", "draw_pseudo", "pattern_table"]
+
+_HEIGHT, _WIDTH = 1.9, 2.9  # inches of a panel
+_POINTS = 200
+_LN10 = float(np.log(10.0))
+
+
+def _scale(kind: NumericKind, seen: FloatArray) -> Scale:
+    return scale_of(seen, kind.atom is not None, kind.name == "count")
+
+
+# ---- under patterns
+
+
+def pattern_table(
+    summary: Summary, kind: Kind, column: str, seen: FloatArray, patterns: Sequence[Sequence[str]]
+) -> tuple[pd.DataFrame, Scale | None]:
+    """Return heights of the observed cells and under each pattern, and the scale on which to draw them."""
+    if not isinstance(kind, NumericKind):
+        return summary.density(column, patterns), None
+    scale = _scale(kind, seen)
+    if not scale.is_log:
+        return summary.density(column, patterns), scale
+    at = _log_grid(summary, kind, column, seen, patterns)
+    table = summary.density(column, patterns, at)
+    values = at[at > 0]
+    heights = table.to_numpy(dtype=np.float64, copy=True)
+    heights[at > 0, 1:] *= values[:, None] * _LN10  # dx = x ln 10 d(log10 x)
+    heights[at > 0, 0] = log_heights(values, seen[~np.isin(seen, kind.points)], seen.size)
+    heights[at == 0, 0] = (seen == 0.0).mean()
+    return pd.DataFrame(heights, index=table.index, columns=table.columns), scale
+
+
+def _log_grid(
+    summary: Summary, kind: NumericKind, column: str, seen: FloatArray, patterns: Sequence[Sequence[str]]
+) -> FloatArray:
+    """Return values, evenly spaced in decades, that cover what was seen and most of every pattern."""
+    positive = seen[seen > 0]
+    low, high = np.quantile(positive, [0.005, 0.995])
+    ends = [summary.cells(column, features).quantile(q)[0] for features in patterns for q in (0.1, 0.95)]
+    low = max(min([low, *ends]), float(positive.min()) / 3.0)
+    at = np.geomspace(low, max([high, *ends]), _POINTS)
+    at = np.unique(np.maximum(np.rint(at), 1.0)) if kind.name == "count" else at[~np.isin(at, kind.points)]
+    return np.append(0.0, at) if _scale(kind, seen).zero else at
+
+
+def draw_patterns(
+    summary: Summary,
+    kinds: dict[str, Kind],
+    x: FloatArray,
+    patterns: dict[str, list[str]],
+    ax: Axes | None,
+) -> Artists:
+    """Draw the distribution of each column under each pattern over that of its observed cells."""
+    alone = len(kinds) == 1
+    heights = [_panel_height(kind, len(patterns), alone) for kind in kinds.values()]
+    axes = grid(heights, _WIDTH, ax)
+    artists: list[Artist] = []
+    tables = {}
+    titles = labels(kinds)
+    for d, (panel, (name, kind)) in enumerate(zip(axes, kinds.items(), strict=True)):
+        seen = x[~np.isnan(x[:, d]), d]
+        table, scale = pattern_table(summary, kind, name, seen, list(patterns.values()))
+        artists += _draw(panel, table, scale, kind, alone)
+        panel.set_title(titles[d], fontsize=9)
+        tables[name] = table
+    _legend(axes, ["observed", *patterns], own=ax is None)
+    return Artists(artists, axes, _stack(tables), own=ax is None)
+
+
+def _draw(ax: Axes, table: pd.DataFrame, scale: Scale | None, kind: Kind, alone: bool) -> list[Artist]:
+    if scale is None:
+        return draw_levels(ax, table, is_ordered=kind.is_ordered, alone=alone)
+    artists = draw_numbers(ax, table, scale)
+    if getattr(kind, "time", None) in ("date", "datetime"):
+        locator = AutoDateLocator(minticks=2, maxticks=4)  # type: ignore[no-untyped-call]
+        ax.xaxis.set_major_locator(locator)
+        ax.xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
+    return artists
+
+
+def _panel_height(kind: Kind, n_series: int, alone: bool) -> float:
+    if isinstance(kind, LevelledKind):
+        return levels_height(kind.n_levels, n_series, alone or kind.is_ordered) + (1.0 if alone else 0.0)
+    return 3.2 if alone else _HEIGHT
+
+
+def _legend(axes: list[Axes], names: Sequence[str], own: bool) -> None:
+    entries: Any = legend_entries(names)
+    if own:
+        inches = axes[0].figure.get_figwidth() if isinstance(axes[0].figure, Figure) else 6.0
+        n_across = max(1, int(inches / (0.55 + 0.075 * max(map(len, names)))))
+        axes[0].figure.legend(
+            handles=entries, loc="outside lower center", ncols=n_across, frameon=False, fontsize=8
+        )
+    else:
+        axes[0].legend(handles=entries, frameon=False, fontsize=7)
+
+
+def _stack(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
+    """Return tables of columns below each other, by column and value."""
+    parts = {name: table.set_axis(table.index.astype(object)) for name, table in tables.items()}
+    return pd.concat(parts, names=["column", "value"])
+
+
+# ---- observed and imputed
+
+
+def draw_imputed(kinds: dict[str, Kind], x: FloatArray, filled: list[FloatArray]) -> Artists:
+    """Draw the observed cells of each column in grey, and what was imputed as a line or bars over them.
+
+    `filled` are completed copies of `x`.
+    """
+    alone = len(kinds) == 1
+    if not kinds:
+        axes = grid([_HEIGHT], _WIDTH)
+        return Artists(say_nothing_to_see(axes[0], "The table has no holes."), axes, pd.DataFrame(), own=True)
+    axes = grid([_panel_height(kind, 1, alone) for kind in kinds.values()], _WIDTH)
+    artists: list[Artist] = []
+    tables = {}
+    titles = labels(kinds)
+    for d, (panel, (name, kind)) in enumerate(zip(axes, kinds.items(), strict=True)):
+        holes = np.isnan(x[:, d])
+        seen, drawn = x[~holes, d], np.concatenate([copy[holes, d] for copy in filled])
+        scale = _scale(kind, seen) if isinstance(kind, NumericKind) else None
+        table = _beside(kind, seen, drawn, scale).rename_axis(name)
+        artists += _draw(panel, table, scale, kind, alone)
+        panel.set_title(f"{titles[d]} ({holes.sum():,} imputed)", fontsize=9)
+        tables[name] = table
+    _legend(axes, ["observed", "imputed"], own=True)
+    return Artists(artists, axes, _stack(tables), own=True)
+
+
+def _beside(kind: Kind, seen: FloatArray, drawn: FloatArray, scale: Scale | None) -> pd.DataFrame:
+    """Return heights of histograms of observed and imputed cells at the same values."""
+    pair = {"observed": seen, "imputed": drawn}
+    if isinstance(kind, LevelledKind):
+        index = pd.Index(kind.decode(np.arange(kind.n_levels, dtype=np.float64)), dtype=object)
+        share = {
+            key: np.bincount(part.astype(np.intp), minlength=kind.n_levels) / max(part.size, 1)
+            for key, part in pair.items()
+        }
+        return pd.DataFrame(share, index=index)
+    assert scale is not None
+    known = np.concatenate([seen, drawn])
+    if scale.is_log:
+        positive = known[known > 0]
+        at = np.geomspace(positive.min(), positive.max(), 4 * _POINTS)
+        table = pd.DataFrame({k: log_heights(at, part, max(part.size, 1)) for k, part in pair.items()}, at)
+    elif scale.is_count and np.ptp(known) <= 40:
+        at = np.arange(known.min(), known.max() + 1.0)
+        table = pd.DataFrame({k: [(part == v).mean() for v in at] for k, part in pair.items()}, at)
+    else:
+        rest = known[known != 0] if scale.zero else known
+        edges = histogram_edges(rest)
+        most = max(6, int(2.0 * np.sqrt(drawn.size)))  # bins in which so few cells can be seen
+        edges = edges if edges.size <= most + 1 else np.linspace(edges[0], edges[-1], most + 1)
+        at = np.linspace(edges[0], edges[-1], 4 * _POINTS)
+        place = np.clip(np.searchsorted(edges, at, side="right") - 1, 0, edges.size - 2)
+        table = pd.DataFrame({k: _bins(part, edges)[place] for k, part in pair.items()}, at)
+    if scale.zero:
+        zero = pd.DataFrame({k: [(part == 0).mean()] for k, part in pair.items()}, [0.0])
+        table = pd.concat([zero, table[table.index > 0]])
+    return table
+
+
+def _bins(values: FloatArray, edges: FloatArray) -> FloatArray:
+    """Return the heights of a histogram, whose area is the share of the values that it covers."""
+    return np.asarray(np.histogram(values, edges)[0] / (max(values.size, 1) * np.diff(edges)))
+
+
+# ---- as the model sees it
+
+
+def draw_pseudo(name: str, kind: Kind, column: Column, transform: object) -> Artists:
+    """Draw histograms of a column's values and of their pseudo-observations before and after a transform."""
+    if not isinstance(kind, NumericKind):
+        raise SchemaError(f"Column {name!r} has levels: pseudo draws a column of numbers.")
+    given = find_transform(transform)
+    own = find_transform(kind.transform)
+    plain: NumericKind = kind if own is None else _relearnt(kind, None, column)
+    after = kind if given is None else _relearnt(kind, transform, column)
+    values = kind.encode_value(column)[~column.missing]
+    parts = {"values": values, "pseudo-observations": plain.pseudo(values)}
+    if given is not None or own is not None:
+        words = getattr(given or own, "name", None) or "transform"
+        parts = {
+            "values": values,
+            "pseudo-observations, no transform": plain.pseudo(values),
+            f"pseudo-observations, {label(words)}": after.pseudo(values),
+        }
+    axes = grid([2.6] * len(parts), 3.1)
+    artists: list[Artist] = []
+    for i, (panel, (words, numbers)) in enumerate(zip(axes, parts.items(), strict=True)):
+        artists += _histogram(panel, numbers, with_normal=i > 0)
+        what = label(name) if i == 0 else words
+        panel.set_title(f"{what}\nskewness {_skewness(numbers):.1f}", fontsize=9)
+    return Artists(artists, axes, pd.DataFrame(parts), own=True)
+
+
+def _relearnt(kind: NumericKind, transform: object, column: Column) -> NumericKind:
+    """Return the kind with another transform, its mapping learnt anew."""
+    bare = replace(kind, transform=transform, mapping=None, shift=None, scale=None, unit=None, knots=None)
+    return bare.learn(column)
+
+
+def _histogram(ax: Axes, values: FloatArray, with_normal: bool) -> list[Artist]:
+    if not values.size:
+        return say_nothing_to_see(ax, "no observed cell")
+    edges = histogram_edges(values)
+    density = histogram_heights(values, edges)
+    color = BLUE if with_normal else GREY
+    artists: list[Artist] = [ax.stairs(density, edges, fill=True, color=color, alpha=0.7)]
+    if with_normal and values.std() > 0:
+        at = np.linspace(edges[0], edges[-1], 400)
+        z = (at - values.mean()) / values.std()
+        curve = np.exp(-0.5 * z * z) / (values.std() * np.sqrt(2.0 * np.pi))
+        artists += ax.plot(at, curve, color=INK, linewidth=1.0, linestyle="--")
+    ax.tick_params(labelsize=7)
+    ax.set_yticks([])
+    ax.xaxis.set_major_locator(MaxNLocator(5))
+    ax.xaxis.set_major_formatter(number)
+    open_frame(ax)
+    ax.spines["left"].set_visible(False)
+    return artists
+
+
+def _skewness(values: FloatArray) -> float:
+    spread = float(values.std()) if values.size else 0.0
+    return float((((values - values.mean()) / spread) ** 3).mean()) if spread > 0 else 0.0

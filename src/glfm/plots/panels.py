@@ -1,0 +1,255 @@
+"""One panel for one column: observed cells in grey, and other distributions over them in colour."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
+from matplotlib.transforms import blended_transform_factory
+
+from glfm.analysis.summary import histogram_edges
+from glfm.frames.column import FloatArray
+from glfm.plots.artists import labels
+from glfm.plots.drawing import GREY, INK, SHADES, open_frame
+
+__all__ = [
+    "Scale",
+    "draw_levels",
+    "draw_numbers",
+    "levels_height",
+    "log_heights",
+    "number",
+    "scale_of",
+    "style",
+]
+
+MOST_LEVELS = 12  # of a category that a panel among others shows
+MOST_STEMS = 40  # values of a count beyond which stems become a curve
+_MOST_STEMS_IN_ALL = 60
+_DECADES, _TAIL = 100.0, 8.0  # ratios from which an axis is logarithmic: 99 % to 1 %, and 99 % to the middle
+_STRIP = 0.16  # share of a panel's width that the probability of zero takes
+_NO_ZEROS = 0.005  # probability of zero that is not worth it
+_SMALL = 7  # points of text
+_WIDEST_LEVEL = 14  # characters, where there is little room
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How a column of numbers is drawn.
+
+    Attributes
+    ----------
+    is_log
+        Whether the axis of values is logarithmic; heights are then shares per decade.
+    zero
+        Whether zero has a place and a probability of its own.
+    is_count
+        Whether heights are probabilities of values, if the axis is not logarithmic.
+    """
+
+    is_log: bool
+    zero: bool
+    is_count: bool
+
+    @property
+    def unit(self) -> str:
+        """What heights are."""
+        return "share per decade" if self.is_log else "probability" if self.is_count else "density"
+
+
+def scale_of(seen: FloatArray, has_atom: bool, is_count: bool) -> Scale:
+    """Return a scale on which observed numbers can be seen: logarithmic for a long tail over decades."""
+    positive = seen[seen > 0]
+    is_log = False
+    if positive.size > 1 and (positive.size == seen.size or has_atom or is_count):
+        low, middle, high = np.quantile(positive, [0.01, 0.5, 0.99])
+        is_log = bool(high >= _DECADES * low and high >= _TAIL * middle)
+    return Scale(is_log, has_atom or (is_log and is_count and bool((seen == 0).any())), is_count)
+
+
+def log_heights(at: FloatArray, values: FloatArray, n: int) -> FloatArray:
+    """Return at each point the height of a histogram of logarithms, in shares of `n` values per decade."""
+    logs = np.log10(values[values > 0])
+    if not logs.size:
+        return np.zeros(at.size)
+    edges = histogram_edges(logs)
+    heights = np.histogram(logs, bins=edges)[0] / (n * np.diff(edges))
+    place = np.searchsorted(edges, np.log10(at), side="right") - 1
+    place[np.isclose(np.log10(at), edges[-1])] = heights.size - 1
+    inside = (place >= 0) & (place < heights.size)
+    return np.where(inside, heights[np.clip(place, 0, heights.size - 1)], 0.0)
+
+
+def style(i: int) -> dict[str, Any]:
+    """Return colour and line of the distribution number `i`."""
+    return {"color": SHADES[i % len(SHADES)], "linestyle": ("-", "--", ":")[i // len(SHADES) % 3]}
+
+
+Look = Callable[[int], dict[str, Any]]
+
+
+def number(value: float, _: object = None) -> str:
+    """Return a number as an axis shows it."""
+    if value == 0:
+        return "0"
+    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= size:
+            return f"{value / size:.4g}{letter}"
+    return f"{value:.4g}"
+
+
+# ---- levels
+
+
+def levels_height(n_levels: int, n_series: int, alone: bool) -> float:
+    """Return the height (inches) of a panel with so many levels."""
+    shown = n_levels if alone else min(n_levels, MOST_LEVELS)
+    return max(1.9, 0.7 + shown * max(0.055 * n_series, 0.15))
+
+
+def draw_levels(
+    ax: Axes, table: pd.DataFrame, *, is_ordered: bool, alone: bool, look: Look = style
+) -> list[Artist]:
+    """Draw probabilities of levels (rows of `table`) as bars: the first column in grey, the others over it.
+
+    Among other panels, the rarer of many levels of a category are drawn as one.
+    """
+    names = labels(table.index, 24 if alone else _WIDEST_LEVEL)
+    heights = table.to_numpy(dtype=np.float64)
+    if not alone and not is_ordered and len(table) > MOST_LEVELS:
+        order = np.argsort(-heights.max(axis=1), kind="stable")
+        kept, rest = np.sort(order[: MOST_LEVELS - 1]), order[MOST_LEVELS - 1 :]
+        names = [names[i] for i in kept] + [f"{rest.size} other levels"]
+        heights = np.vstack([heights[kept], heights[rest].sum(axis=0)])
+    at = np.arange(len(names))
+    artists: list[Artist] = [*ax.barh(at, heights[:, 0], height=0.9, color=GREY, alpha=0.7, linewidth=0)]
+    n_series = heights.shape[1] - 1
+    step = 0.78 / max(n_series, 1.6)  # one bar leaves the grey one in sight
+    for i in range(n_series):
+        where = at + (i - 0.5 * (n_series - 1)) * step
+        bar = {
+            "color": look(i)["color"],
+            "hatch": "///" if i >= len(SHADES) else None,
+            "edgecolor": "white",
+        }
+        artists += ax.barh(where, heights[:, i + 1], height=0.82 * step, linewidth=0, **bar)
+    ax.set_yticks(at, names, fontsize=_SMALL if len(names) <= 30 else 5.5)
+    ax.set_ylim(len(names) - 0.4, -0.6)
+    ax.set_xlim(left=0.0)
+    ax.xaxis.set_major_locator(MaxNLocator(4))
+    ax.tick_params(axis="y", length=0)
+    _finish(ax, "probability", axis="x")
+    return artists
+
+
+# ---- numbers
+
+
+def draw_numbers(ax: Axes, table: pd.DataFrame, scale: Scale, look: Look = style) -> list[Artist]:
+    """Draw heights at values (rows of `table`): the first column in grey, the others as stems or curves."""
+    rest = table[table.index > 0] if scale.zero else table
+    at = rest.index.to_numpy(dtype=np.float64)
+    heights = rest.to_numpy(dtype=np.float64)
+    n_series = heights.shape[1] - 1
+    artists: list[Artist] = []
+    if scale.is_log:
+        ax.set_xscale("log")
+    steps = np.diff(at)
+    is_whole = scale.is_count and not scale.is_log and (not steps.size or steps[0] == 1.0)
+    is_few = is_whole and at.size <= MOST_STEMS
+    if is_few:
+        artists += ax.bar(at, heights[:, 0], width=0.92, color=GREY, alpha=0.7, linewidth=0)
+    else:
+        artists.append(ax.fill_between(at, heights[:, 0], step="mid", color=GREY, alpha=0.7, linewidth=0))
+    as_stems = is_few and at.size * n_series <= _MOST_STEMS_IN_ALL
+    for i in range(n_series):
+        line = look(i)
+        if as_stems:
+            where = at + (i - 0.5 * (n_series - 1)) * 0.7 / max(n_series, 1)
+            artists.append(ax.vlines(where, 0.0, heights[:, i + 1], colors=line["color"], linewidth=1.0))
+            artists += ax.plot(where, heights[:, i + 1], "o", color=line["color"], markersize=2.5)
+        else:
+            dots: dict[str, Any] = (
+                {"marker": "o", "markersize": 2.0} if is_whole and at.size <= MOST_STEMS else {}
+            )
+            artists += ax.plot(at, heights[:, i + 1], linewidth=1.3, **line, **dots)
+    top = _readable_top(heights)
+    ax.set_ylim(0.0, top if top > 0 else 1.0)
+    if is_few:
+        ax.set_xlim(at[0] - 0.6, at[-1] + 0.6)
+    elif at[-1] > at[0]:
+        ax.set_xlim(at[0], at[-1])
+    zero = table[table.index == 0].to_numpy(dtype=np.float64).ravel() if scale.zero else np.empty(0)
+    has_strip = bool(zero.size and zero.max() >= _NO_ZEROS)
+    if has_strip:
+        artists += _draw_zero(ax, zero, look)
+    _number_ticks(ax, scale, has_strip)
+    _finish(ax, scale.unit, axis="y")
+    return artists
+
+
+def _readable_top(heights: FloatArray) -> float:
+    """Return the top of an axis on which a spike (a density next to zero, say) does not flatten the rest."""
+    finite = np.where(np.isfinite(heights), heights, 0.0)
+    peaks = np.sort(finite.max(axis=0))
+    others = peaks[-2] if peaks.size > 1 else peaks[-1]
+    return 1.06 * float(min(peaks[-1], 4.0 * others) if others > 0 else peaks[-1])
+
+
+def _draw_zero(ax: Axes, shares: FloatArray, look: Look) -> list[Artist]:
+    """Draw the probability of zero as stems on a strip at the left, whose scale is at the right."""
+    low, high = ax.get_xlim()
+    if ax.get_xscale() == "log":
+        ax.set_xlim(low * (low / high) ** (_STRIP / (1.0 - _STRIP)), high)
+    else:
+        ax.set_xlim(low - (high - low) * _STRIP / (1.0 - _STRIP), high)
+    twin = ax.twinx()
+    place = blended_transform_factory(ax.transAxes, twin.transData)
+    twin.set_ylim(0.0, max(1.25 * float(shares.max()), 0.01))
+    at = np.linspace(0.0, _STRIP, shares.size + 2)[1:-1]
+    colours = [GREY] + [look(i)["color"] for i in range(shares.size - 1)]
+    artists: list[Artist] = [twin.vlines(at, 0.0, shares, colors=colours, linewidth=1.5, transform=place)]
+    artists.append(twin.scatter(at, shares, c=colours, marker="D", s=9, transform=place, zorder=3))
+    ax.plot([_STRIP, _STRIP], [0.0, 1.0], color=INK, linewidth=0.6, linestyle=":", transform=ax.transAxes)
+    ax.text(0.5 * _STRIP, -0.035, "0", ha="center", va="top", fontsize=_SMALL, transform=ax.transAxes)
+    twin.yaxis.set_major_locator(MaxNLocator(3))
+    twin.tick_params(labelsize=_SMALL - 1, colors="#777777", length=2)
+    twin.set_ylabel("probability of 0", fontsize=_SMALL - 1, color="#777777")
+    twin.spines[:].set_visible(False)
+    return artists
+
+
+def _number_ticks(ax: Axes, scale: Scale, has_strip: bool) -> None:
+    ax.xaxis.set_major_locator(
+        LogLocator(numticks=5) if scale.is_log else MaxNLocator(4, integer=scale.is_count)
+    )
+    if scale.is_log:
+        ax.xaxis.set_minor_locator(NullLocator())
+        ax.xaxis.set_minor_formatter(NullFormatter())
+    # The strip of the zeros has no other values, and what stands next to it no place for its number.
+    ends = ax.transLimits.inverted().transform([(_STRIP + 0.05, 0.0)])[0, 0] if has_strip else -np.inf
+    shown = 10.0**ends if scale.is_log and has_strip else ends
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: number(value) if value >= shown else ""))
+    ax.yaxis.set_major_locator(MaxNLocator(3))
+    ax.yaxis.set_major_formatter(lambda height, _: f"{height:.3g}")
+
+
+def _finish(ax: Axes, words: str, axis: str) -> None:
+    ax.tick_params(axis="both" if axis == "y" else "x", labelsize=_SMALL)
+    (ax.set_xlabel if axis == "x" else ax.set_ylabel)(words, fontsize=_SMALL)
+    open_frame(ax)
+
+
+def legend_entries(names: Sequence[str], look: Look = style) -> list[Artist]:
+    """Return entries of a legend: the observed cells, then each distribution."""
+    entries: list[Artist] = [Patch(color=GREY, alpha=0.7, label=names[0])]
+    entries += [Line2D([], [], linewidth=2.5, label=name, **look(i)) for i, name in enumerate(names[1:])]
+    return entries

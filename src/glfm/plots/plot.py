@@ -1,0 +1,357 @@
+"""`model.plot`: one method per picture."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
+
+from glfm.analysis.dependence import Measure
+from glfm.analysis.diagnostics import CONVERGED, LABEL_FREE, Diagnostics, diagnose
+from glfm.analysis.summary import OTHER, Pattern, Summary
+from glfm.errors import SchemaError
+from glfm.frames.column import FloatArray
+from glfm.frames.frame import Frame
+from glfm.kinds.base import Kind
+from glfm.plots import columns as column_pictures
+from glfm.plots import matrices
+from glfm.plots.artists import Artists, choose, elide, grid, label
+from glfm.plots.drawing import ORANGE, SHADES, open_frame
+from glfm.plots.panels import number
+from glfm.plots.us_states import read_states, tile_map
+from glfm.posterior.predictive import Predictive
+from glfm.sampling.draws import Draws
+from glfm.sampling.problem import Problem
+
+__all__ = ["Plot"]
+
+_COPIES = 5  # imputations whose cells are pooled
+_MOST_OTHERS = 4  # quantities shown beside the label-free ones
+
+
+class Plot:
+    """Pictures of a fit, made by `GLFM.plot`.
+
+    Every method returns `Artists`: a list of matplotlib artists with `figure`, `axes`, `data` (the numbers
+    that were drawn) and `save(path)`. A notebook shows it; nothing opens a window. Where a picture is one
+    panel, `ax` says where to draw it.
+    """
+
+    def __init__(
+        self, summary: Summary, frame: Frame, problem: Problem, draws: Draws, predictive: Predictive
+    ) -> None:
+        self._summary = summary
+        self._frame = frame
+        self._problem = problem
+        self._draws = draws
+        self._predictive = predictive
+
+    def patterns(
+        self,
+        columns: str | Iterable[str] | None = None,
+        patterns: Iterable[Pattern] | None = None,
+        ax: Axes | None = None,
+    ) -> Artists:
+        """Draw the distribution of columns under patterns over that of the observed cells.
+
+        Parameters
+        ----------
+        columns
+            Names; None: all modelled columns.
+        patterns
+            As in `GLFM.density`; None: the five most common patterns of the clear features.
+        ax
+            Where to draw, if it is one column.
+
+        Returns
+        -------
+        Artists
+            `data` is `GLFM.density` of every column, by column and value. A column of numbers with a long
+            tail has a logarithmic axis, and heights are then shares per decade. Where zero is a value of its
+            own, its probability stands on a strip at the left and is read at the right. In a picture of
+            several columns, the rarer levels of a category with more than a dozen are drawn as one.
+        """
+        names = self._columns(columns)
+        if ax is not None and len(names) > 1:
+            raise SchemaError(f"ax is for one column, but {len(names)} were chosen: choose one.")
+        chosen = self._summary.read_patterns(patterns)
+        return column_pictures.draw_patterns(self._summary, self._kinds(names), self._x(names), chosen, ax)
+
+    def effects(
+        self,
+        features: Sequence[str] | None = None,
+        columns: str | Iterable[str] | None = None,
+        ax: Axes | None = None,
+    ) -> Artists:
+        """Draw what each feature changes in each column, in standard deviations.
+
+        Parameters
+        ----------
+        features
+            Names; None: the clear ones, or all if none is.
+        columns
+            Names; None: all modelled columns.
+        ax
+            Where to draw.
+
+        Returns
+        -------
+        Artists
+            `data` are the rows of `GLFM.effects` that are shown: for a number or an ordinal the effect on it
+            as a whole, for a category that on one level, which is named: the second of two, otherwise the
+            one of the largest effect. `sure` says whether the 90 % interval leaves out zero; effects that are
+            not sure are grey and have no number.
+        """
+        kinds = self._kinds(self._columns(columns))
+        effects = self._summary.effects
+        effects = effects[effects["feature"].isin(self._features(features))]
+        effects = effects[effects["column"].isin(list(kinds))]
+        return matrices.draw_effects(matrices.largest_effects(effects, kinds), kinds, ax)
+
+    def dependence(
+        self,
+        kind: Measure = "mi",
+        columns: str | Iterable[str] | None = None,
+        ax: Axes | None = None,
+    ) -> Artists:
+        """Draw how far columns depend on each other, those that go together side by side.
+
+        Parameters
+        ----------
+        kind
+            "mi" or "probability", as in `GLFM.dependence`.
+        columns
+            Names; None: all modelled columns.
+        ax
+            Where to draw.
+
+        Returns
+        -------
+        Artists
+            `data` is `GLFM.dependence` of these columns, in the order drawn: by average linkage. The diagonal
+            is grey and has no colour.
+        """
+        names = self._columns(columns)
+        table = self._summary.dependence.frame(kind)
+        return matrices.draw_dependence(table.loc[names, names], kind, ax)
+
+    def shares(
+        self,
+        top: int = 10,
+        by: str | None = None,
+        ax: Axes | None = None,
+        features: Sequence[str] | None = None,
+    ) -> Artists:
+        """Draw the shares of patterns.
+
+        Parameters
+        ----------
+        top
+            How many patterns.
+        by
+            A column: then a map of the shares at each of its values, and of all other patterns together.
+        ax
+            Where to draw.
+        features
+            Names of the features that count; None: the clear ones, or all if none is. Where there are many,
+            nearly every row has a pattern of its own: choose a few.
+
+        Returns
+        -------
+        Artists
+            `data` is `GLFM.patterns` of these features.
+        """
+        counted = self._features(features)
+        table = self._summary.patterns(top, by, counted)
+        if by is not None:
+            return matrices.draw_shares_by(table, by, ax)
+        n_patterns = len(self._summary.patterns(features=counted))
+        return matrices.draw_shares(table, self._problem.n_rows, n_patterns, ax)
+
+    def features(self, features: Sequence[str] | None = None, ax: Axes | None = None) -> Artists:
+        """Draw which row has which feature in the representative draw, equal rows together.
+
+        Parameters
+        ----------
+        features
+            Names; None: the clear ones, or all if none is.
+        ax
+            Where to draw.
+
+        Returns
+        -------
+        Artists
+            `data` has the rows in the order drawn; of many rows, evenly spaced ones are drawn.
+        """
+        names = self._features(features)
+        aligned = self._summary.aligned
+        Z = aligned.reference[:, [aligned.names.index(name) for name in names]]
+        return matrices.draw_features(Z, names, self._frame.labels, ax)
+
+    def trace(self, quantities: str | Iterable[str] | None = None) -> Artists:
+        """Draw the course of quantities, one line per chain, with the R-hat of each.
+
+        Parameters
+        ----------
+        quantities
+            Names as in `GLFM.diagnostics().table`; None: log-likelihood, numbers of features and the like,
+            and the four others (noise variances, thresholds) on which the chains agree least.
+
+        Returns
+        -------
+        Artists
+            `data` are the traces: chain, draw, and each quantity.
+        """
+        diagnostics = diagnose(self._draws)
+        known = list(diagnostics.table.index)
+        names = choose(_usual(diagnostics) if quantities is None else quantities, known, "quantity")
+        axes = grid([1.9] * len(names), 3.0, most=4)
+        artists: list[Artist] = []
+        for panel, name in zip(axes, names, strict=True):
+            for i, (_, chain) in enumerate(diagnostics.traces.groupby("chain")):
+                colour = SHADES[i % len(SHADES)]
+                artists += panel.plot(chain["draw"], chain[name], color=colour, linewidth=0.9, alpha=0.85)
+            rhat = float(diagnostics.table["rhat"][name])
+            words = "unknown" if np.isnan(rhat) else f"{rhat:.2f}"
+            title = panel.set_title(f"{label(name, 34)}\nR-hat {words}", fontsize=8)
+            if rhat >= CONVERGED:
+                title.set_color(ORANGE)
+            panel.yaxis.set_major_formatter(number)
+            panel.yaxis.set_major_locator(MaxNLocator(4))
+            panel.xaxis.set_major_locator(MaxNLocator(4, integer=True))
+            panel.tick_params(labelsize=7)
+            open_frame(panel)
+        axes[0].figure.supxlabel("draw", fontsize=8)
+        return Artists(artists, axes, diagnostics.traces[["chain", "draw", *names]], own=True)
+
+    def missing(self, ax: Axes | None = None) -> Artists:
+        """Draw where the holes of the modelled columns are, with the share of each column.
+
+        Returns
+        -------
+        Artists
+            `data` has 1 for a hole and 0 for an observed cell; of more than 1,000 rows, the share of holes
+            among neighbours.
+        """
+        holes = np.isnan(self._problem.x)
+        return matrices.draw_missing(holes, list(self._problem.names), self._frame.labels, ax)
+
+    def imputed(self, columns: str | Iterable[str] | None = None) -> Artists:
+        """Draw what is imputed in columns with holes over their observed cells.
+
+        The two differ where holes are not a random selection. Up to five sampled imputations are pooled,
+        because medians and modes are less spread than cells.
+
+        Parameters
+        ----------
+        columns
+            Names; None: all modelled columns with holes.
+
+        Returns
+        -------
+        Artists
+            `data` has heights of observed and imputed, by column and value.
+        """
+        names = list(self._problem.names)
+        some = [name for name in names if np.isnan(self._problem.x[:, names.index(name)]).any()]
+        chosen = choose(columns, some, "column with holes") if columns is not None or some else []
+        filled: list[FloatArray] = []
+        for copy in self._predictive.sample(min(_COPIES, len(self._draws))) if chosen else ():
+            table = Frame.read(copy)
+            parts = [self._problem.kinds[name].encode_value(table.column(name)) for name in chosen]
+            filled.append(np.column_stack(parts))
+        return column_pictures.draw_imputed(self._kinds(chosen), self._x(chosen), filled)
+
+    def pseudo(self, column: str, transform: object = None) -> Artists:
+        """Draw a column of numbers as it is, and as the model sees it before and after a transform.
+
+        A dashed line is the normal distribution of the same mean and spread: noise and features explain best
+        what looks like a few of them.
+
+        Parameters
+        ----------
+        column
+            A modelled column of numbers.
+        transform
+            To try: a name ("log", "log1p", "sqrt"), a `glfm.Transform` or its three functions; None: that of
+            the column's kind, if it has one.
+
+        Returns
+        -------
+        Artists
+            `data` has one row per observed cell: its value and its pseudo-observations.
+        """
+        [name] = self._columns([column])
+        kind, values = self._problem.kinds[name], self._frame.column(name)
+        return column_pictures.draw_pseudo(name, kind, values, transform)
+
+    def map(
+        self,
+        by: str,
+        pattern: str | Iterable[str] | None = None,
+        top: int = 5,
+        features: Sequence[str] | None = None,
+    ) -> Artists:
+        """Draw the shares of patterns in each state of the United States.
+
+        Parameters
+        ----------
+        by
+            A column of states: two-letter codes or full names, in any case.
+        pattern
+            Names of patterns, such as "F1 + F3"; None: the most common ones.
+        top
+            How many, if no pattern is given.
+        features
+            As in `shares`.
+
+        Returns
+        -------
+        Artists
+            `data` has one row per state, by two-letter code, and one column per pattern.
+        """
+        counted = self._features(features)
+        if pattern is None:
+            table = self._summary.patterns(top, by, counted).drop(columns=OTHER, errors="ignore")
+        else:
+            table = self._summary.patterns(None, by, counted)
+            names = [pattern] if isinstance(pattern, str) else list(pattern)
+            table = table[choose(list(self._summary.read_patterns(names)), list(table.columns), "pattern")]
+        table.index = pd.Index(read_states(table.index, f"Values of column {elide(by)!r}"), name=by)
+        axes = grid([3.0 if table.shape[1] > 1 else 4.3] * table.shape[1], 3.7, most=3)
+        highest = max(float(table.to_numpy().max()), 0.01)
+        artists: list[Artist] = []
+        for panel, name in zip(axes, table.columns, strict=True):
+            look: Any = {"limits": (0.0, highest), "scale": False, "format": "{:.0%}"}
+            artists += tile_map(table[name], ax=panel, title=name, **look)
+        return Artists(artists, axes, table, own=True)
+
+    # ---- arguments
+
+    def _columns(self, columns: str | Iterable[str] | None) -> list[str]:
+        return choose(columns, self._problem.names, "modelled column")
+
+    def _features(self, features: Sequence[str] | None) -> list[str]:
+        known = self._summary.aligned.names
+        if features is None:
+            return self._summary.clear or list(known)
+        return choose(features, known, "feature")
+
+    def _kinds(self, names: Sequence[str]) -> dict[str, Kind]:
+        return {name: self._problem.kinds[name] for name in names}
+
+    def _x(self, names: Sequence[str]) -> FloatArray:
+        return self._problem.x[:, [self._problem.names.index(name) for name in names]]
+
+
+def _usual(diagnostics: Diagnostics) -> list[str]:
+    """Return the label-free quantities, and those of the others on which the chains agree least."""
+    table = diagnostics.table
+    first = [name for name in table.index if name in LABEL_FREE]
+    others = table["rhat"].drop(first).sort_values(ascending=False)
+    return first + list(others.index[:_MOST_OTHERS])

@@ -1,0 +1,1 @@
+"""What draws say of cells and rows: predictive distributions, new rows, answers."""

@@ -1,0 +1,198 @@
+"""The answer to a question about one column, given others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from glfm.errors import SchemaError
+from glfm.frames.column import FloatArray
+from glfm.frames.times import said
+from glfm.posterior.cells import LevelCells, NumberCells, cells_of
+from glfm.posterior.predictive import tail_of
+from glfm.posterior.rows import NewRows
+from glfm.posterior.uncertainty import cell_table
+from glfm.sampling.draws import Draw
+from glfm.sampling.problem import Problem
+
+__all__ = ["Answer", "answer_table", "asked_cells"]
+
+_STATES = 800  # of a row's features that an answer is averaged over, at least
+_MOST_SHOWN = 8  # levels
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Answer:
+    """What a column may be, given the cells that are known. Made by `GLFM.ask`.
+
+    Attributes
+    ----------
+    target
+        The column.
+    given
+        What was known.
+    """
+
+    target: str
+    given: Mapping[str, Any]
+    _cells: LevelCells | NumberCells
+    _spread: float
+
+    @property
+    def value(self) -> Any:
+        """The median of a number or an ordinal, the most probable level of a category."""
+        return self.median if self._cells.kind.is_ordered else self.mode
+
+    @property
+    def median(self) -> Any:
+        """The median of a number or an ordinal."""
+        self._needs_order("median")
+        return self._decoded(self._cells.quantile(0.5))
+
+    @property
+    def mode(self) -> Any:
+        """The most probable value."""
+        return self._decoded(self._cells.mode())
+
+    @property
+    def mean(self) -> float:
+        """The mean of a number."""
+        return float(self._number("mean").mean()[0])
+
+    @property
+    def sd(self) -> float:
+        """The standard deviation of a number."""
+        return float(self._number("sd").sd()[0])
+
+    def interval(self, mass: float = 0.9) -> tuple[Any, Any]:
+        """Return the ends of the central interval of a number or an ordinal."""
+        self._needs_order("interval")
+        tail = tail_of(mass)
+        low, high = (self._decoded(self._cells.quantile(q)) for q in (tail, 1.0 - tail))
+        return low, high
+
+    @cached_property
+    def proba(self) -> pd.Series[float]:
+        """The probability of every level of a category or an ordinal."""
+        if not isinstance(self._cells, LevelCells):
+            raise SchemaError(
+                f"Column {self.target!r} is {self._cells.kind.name} and has no levels: ask for its interval, "
+                "or for logp of a value."
+            )
+        p = self._cells.probabilities[0]
+        levels = self._cells.kind.decode(np.arange(p.size, dtype=np.float64))
+        return pd.Series(p, index=pd.Index(levels, name=self.target), name="probability")
+
+    @property
+    def noise(self) -> float:
+        """What would stay uncertain if a draw were the truth, as a share of the column's spread."""
+        return float(self._cells.split()[0][0]) / self._spread
+
+    @property
+    def disagreement(self) -> float:
+        """What the draws differ about, as a share of the column's spread."""
+        return float(self._cells.split()[1][0]) / self._spread
+
+    @property
+    def reliability(self) -> float:
+        """1 minus noise and disagreement, not below 0."""
+        return float(np.clip(1.0 - self.noise - self.disagreement, 0.0, 1.0))
+
+    def to_dict(self, mass: float = 0.9) -> dict[str, Any]:
+        """Return everything as plain values, ready for JSON."""
+        out: dict[str, Any] = {"target": self.target, "given": dict(self.given), "value": self.value}
+        if self._cells.kind.is_number:
+            out |= {"mean": self.mean, "median": self.median, "mode": self.mode}
+        if self._cells.kind.is_ordered:
+            out["mass"] = mass
+            out["lower"], out["upper"] = self.interval(mass)
+        if isinstance(self._cells, LevelCells):
+            out["proba"] = {str(level): float(p) for level, p in self.proba.items()}
+        return out | {
+            "noise": self.noise,
+            "disagreement": self.disagreement,
+            "reliability": self.reliability,
+        }
+
+    def __repr__(self) -> str:
+        known = ", ".join(f"{name} = {_said(value)}" for name, value in self.given.items())
+        lines = [f"{self.target} given {known}" if known else f"{self.target}, nothing given"]
+        if isinstance(self._cells, LevelCells):
+            shown = self.proba.sort_values(ascending=False, kind="stable")[:_MOST_SHOWN]
+            width = max(len(str(level)) for level in shown.index)
+            lines += [f"  {level!s:<{width}}  {p:.3f}" for level, p in shown.items()]
+            if self.proba.size > shown.size:
+                lines.append(f"  and {self.proba.size - shown.size} more levels")
+        else:
+            low, high = self.interval()
+            lines.append(f"  {_said(self.value)}, 90 % between {_said(low)} and {_said(high)}")
+        lines.append(f"  noise {self.noise:.2f}, disagreement {self.disagreement:.2f}")
+        return "\n".join(lines)
+
+    def _needs_order(self, what: str) -> None:
+        if not self._cells.kind.is_ordered:
+            raise SchemaError(f"Column {self.target!r} is categorical and has no {what}: ask for its proba.")
+
+    def _number(self, what: str) -> NumberCells:
+        if not isinstance(self._cells, NumberCells):
+            raise SchemaError(
+                f"Column {self.target!r} is {self._cells.kind.name} and has no {what}: ask for its proba."
+            )
+        return self._cells
+
+    def _decoded(self, x: FloatArray) -> Any:
+        value = self._cells.kind.decode(x)[0]
+        if self._cells.kind.name == "count":
+            return int(value)
+        return value.item() if isinstance(value, np.generic) else value
+
+
+def asked_cells(
+    d: int,
+    x: FloatArray,
+    problem: Problem,
+    draws: Sequence[Draw],
+    seed: np.random.SeedSequence,
+    n_jobs: int | None = None,
+) -> LevelCells | NumberCells:
+    """Return the cells of column number `d` in new rows, each given its known cells.
+
+    Few draws are made up for by several copies of each row, with features drawn apart.
+    """
+    copies, n = -(-_STATES // len(draws)), len(x)
+    places = np.repeat(np.arange(copies), n)
+    rows = NewRows(np.tile(x, (copies, 1)), problem, draws, seed, n_jobs, places=places)
+    parts = [(t, np.flatnonzero(places == copy)) for t in range(len(draws)) for copy in range(copies)]
+    return cells_of(
+        problem.kinds[problem.names[d]],
+        [rows.location(t, mine, problem.slices[d]) for t, mine in parts],
+        np.array([draws[t].variances[d] for t, _ in parts]),
+        [draws[t].thetas[d] for t, _ in parts],
+    )
+
+
+def answer_table(cells: LevelCells | NumberCells, spread: float, mass: float) -> dict[str, Any]:
+    """Return the answers for several rows, as columns."""
+    table = cell_table(cells, spread, tail_of(mass))
+    out: dict[str, Any] = {}
+    for name in ("value", "lower", "upper"):
+        if name in table:
+            out[name] = cells.kind.decode(table[name].to_numpy())
+    for name in ("probability", "noise", "disagreement"):
+        if name in table:
+            out[name] = table[name].to_numpy()
+    out["reliability"] = np.clip(1.0 - out["noise"] - out["disagreement"], 0.0, 1.0)
+    if isinstance(cells, LevelCells):
+        levels = cells.kind.decode(np.arange(cells.probabilities.shape[1], dtype=np.float64))
+        out |= {f"P({level})": cells.probabilities[:, r] for r, level in enumerate(levels)}
+    return out
+
+
+def _said(value: Any) -> str:
+    """Return a value as people write it."""
+    return f"{value:.4g}" if isinstance(value, float) else said(value) or str(value)

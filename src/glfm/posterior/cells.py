@@ -1,0 +1,317 @@
+"""The predictive distribution of one column's cells, averaged over draws.
+
+A kind knows the distribution of a cell given one draw; here the draws are mixed. Numbers are mixed on the
+pseudo-scale, where every component is a (possibly truncated) normal; levels by their probabilities.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from glfm.frames.column import FloatArray
+from glfm.kernels.mixture import interpolate, mixture_log_density, mixture_log_mass, mixture_quantile
+from glfm.kinds.base import Kind
+from glfm.kinds.levelled import LevelledKind, entropy
+from glfm.kinds.mappings import LARGEST
+from glfm.kinds.numeric import NumericKind
+
+__all__ = ["Cells", "LevelCells", "NumberCells", "cells_of"]
+
+K = TypeVar("K", bound=Kind)
+_GRID = 24
+_STEPS = 16
+_STEP, _LEVEL = 0.1, 0.05  # of a lattice: in standard deviations, and of their logarithm
+_LEAST = 1e-6  # of the size of a column: means far below it are read as differences, not as ratios
+
+
+@dataclass(frozen=True, eq=False)
+class Cells(ABC, Generic[K]):
+    """Cells of one column, one component per draw.
+
+    Parameters
+    ----------
+    kind
+        Of the column.
+    locations
+        One array (rows x free pseudo-columns) per draw.
+    variances, thetas
+        Noise variance and thresholds per draw.
+    """
+
+    kind: K
+    locations: Sequence[FloatArray]
+    variances: FloatArray
+    thetas: Sequence[FloatArray]
+
+    @property
+    def n_rows(self) -> int:
+        """Number of cells."""
+        return int(self.locations[0].shape[0])
+
+    @abstractmethod
+    def log_density(self, x: FloatArray) -> FloatArray:
+        """Return the log density of one encoded value per cell; NaN in the holes."""
+
+    @abstractmethod
+    def mode(self) -> FloatArray:
+        """Return the most probable value."""
+
+    @abstractmethod
+    def quantile(self, q: float) -> FloatArray:
+        """Return the smallest value that is not exceeded with probability `q`."""
+
+    @abstractmethod
+    def cdf(self, x: FloatArray) -> FloatArray:
+        """Return the probability of not exceeding one encoded value per cell; NaN in the holes."""
+
+    @abstractmethod
+    def log_tails(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the log probabilities of at most and of at least one encoded value per cell (no holes)."""
+
+    @abstractmethod
+    def split(self) -> tuple[FloatArray, FloatArray]:
+        """Return how uncertain a cell is within draws, on average, and how much draws disagree about it.
+
+        They add up to the variance on the pseudo-scale of a number, by the law of total variance, and to the
+        entropy (nats) of a level, where disagreement is the mutual information of level and draw.
+        """
+
+
+class LevelCells(Cells[LevelledKind]):
+    """Cells whose values are levels."""
+
+    @cached_property
+    def probabilities(self) -> FloatArray:
+        """Probability of every level, rows x levels."""
+        parts = zip(self.locations, self.variances, self.thetas, strict=True)
+        total = sum(self.kind.probabilities(at, float(s2), theta) for at, s2, theta in parts)
+        return np.asarray(total / np.sum(total, axis=1, keepdims=True))
+
+    def log_density(self, x: FloatArray) -> FloatArray:
+        parts = zip(self.locations, self.variances, self.thetas, strict=True)
+        total = np.full(x.size, -np.inf)
+        for at, s2, theta in parts:
+            total = np.logaddexp(total, self.kind.log_density(x, at, float(s2), theta))
+        return np.asarray(total - np.log(len(self.locations)))
+
+    def mode(self) -> FloatArray:
+        return np.asarray(self.probabilities.argmax(axis=1), dtype=np.float64)
+
+    def quantile(self, q: float) -> FloatArray:
+        below = np.cumsum(self.probabilities, axis=1)
+        below[:, -1] = 1.0
+        return np.asarray((below < q - 1e-12).sum(axis=1), dtype=np.float64)
+
+    def cdf(self, x: FloatArray) -> FloatArray:
+        below = np.cumsum(self.probabilities, axis=1)
+        at = np.where(np.isnan(x), 0, x).astype(np.intp)
+        return np.where(np.isnan(x), np.nan, np.minimum(below[np.arange(x.size), at], 1.0))
+
+    def log_tails(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        rows, at = np.arange(x.size), x.astype(np.intp)
+        below = np.cumsum(self.probabilities, axis=1)[rows, at]
+        above = np.cumsum(self.probabilities[:, ::-1], axis=1)[:, ::-1][rows, at]
+        with np.errstate(divide="ignore"):
+            return np.minimum(np.log(below), 0.0), np.minimum(np.log(above), 0.0)
+
+    def entropy(self) -> FloatArray:
+        """Return the Shannon entropy in nats."""
+        return entropy(self.probabilities)
+
+    def split(self) -> tuple[FloatArray, FloatArray]:
+        parts = zip(self.locations, self.variances, self.thetas, strict=True)
+        each = sum(entropy(self.kind.probabilities(at, float(s2), theta)) for at, s2, theta in parts)
+        noise = np.asarray(each) / len(self.locations)
+        return noise, np.maximum(self.entropy() - noise, 0.0)
+
+
+class NumberCells(Cells[NumericKind]):
+    """Cells whose values are numbers."""
+
+    @cached_property
+    def _mixture(self) -> tuple[FloatArray, FloatArray]:
+        """Means (rows x draws) and standard deviations of the components on the pseudo-scale."""
+        means = np.column_stack([location[:, 0] for location in self.locations])
+        return np.ascontiguousarray(means), np.sqrt(self.variances + self.kind.aux_variance)
+
+    @cached_property
+    def _log_support(self) -> FloatArray:
+        """Log mass of the support under every component, rows x draws."""
+        means, sds = self._mixture
+        parts = [self.kind.log_support_mass(means[:, t], sds[t]) for t in range(sds.size)]
+        return np.ascontiguousarray(np.column_stack(parts))
+
+    def log_density(self, x: FloatArray) -> FloatArray:
+        means, sds = self._mixture
+        lower, upper = self.kind.bounds(x)
+        score = np.full(x.size, np.nan)
+        point = np.flatnonzero(lower == upper)
+        point = point[np.isfinite(lower[point])]
+        score[point] = mixture_log_density(lower[point], means[point], sds, self._log_support[point])
+        score[point] += self.kind.link.log_slope(x[point])
+        mass = self.log_mass(lower, upper)
+        score = np.where(np.isnan(mass), score, mass)
+        # What no point of the pseudo-scale gives has no density.
+        return np.where(np.isnan(score) & ~np.isnan(x), -np.inf, score)
+
+    def log_mass(self, lower: FloatArray, upper: FloatArray) -> FloatArray:
+        """Return the log probability of one interval of the pseudo-scale per cell; NaN where it is empty."""
+        means, sds = self._mixture
+        lower, upper = np.clip(lower, *self.kind.support), np.clip(upper, *self.kind.support)
+        mass = np.full(self.n_rows, np.nan)
+        inside = np.flatnonzero(lower < upper)
+        mass[inside] = mixture_log_mass(
+            lower[inside], upper[inside], means[inside], sds, self._log_support[inside]
+        )
+        return mass
+
+    def mean(self) -> FloatArray:
+        """Return the mean."""
+        link = self.kind.link
+        if self._is_line:
+            return np.asarray(link.forward(_average(list(self._mixture[0].T))))
+        if link.transform is None:
+            return self._interpolated_mean()
+        parts = zip(self.locations, self.variances, self.thetas, strict=True)
+        return _average([self.kind.mean(at, float(s2), theta) for at, s2, theta in parts])
+
+    @property
+    def _is_line(self) -> bool:
+        """Whether values are a linear function of the pseudo-scale."""
+        link = self.kind.link
+        is_line = link.mapping.name == "affine" and link.transform is None and link.curve is None
+        return bool(np.isinf(self.kind.lowest)) and is_line
+
+    def _interpolated_mean(self) -> FloatArray:
+        """Return the mean, that of every component read between points of a lattice of means and sds.
+
+        A component's mean is a smooth function of both, so that errors are some millionths of the spread of a
+        column; numbers with a lowest value are read on the log scale. The lattice is the same for all rows.
+        """
+        means, sds = self._mixture
+        has_log = self.kind.lowest == 0.0
+        least = _LEAST * self.kind.size  # so that a mean that is nothing has a logarithm
+        level, weights = _cubic(np.log(sds) / _LEVEL)
+        parts = np.zeros_like(means)
+        for number in np.unique(level):
+            sd = math.exp(_LEVEL * number)
+            draws, which = np.nonzero(level == number)
+            at = means[:, draws] / (_STEP * sd)
+            points = np.unique(np.unique(np.floor(at))[:, None] + np.arange(-2.0, 4.0))
+            variance = sd * sd - self.kind.aux_variance
+            height = self.kind.mean(_STEP * sd * points[:, None], variance, self.thetas[0])
+            height = np.log(height + least) if has_log else height
+            parts[:, draws] += weights[draws, which] * interpolate(at, points, height)
+        return _average(list(np.maximum(np.exp(parts) - least, 0.0).T if has_log else parts.T))
+
+    def sd(self) -> FloatArray:
+        """Return the standard deviation."""
+        link = self.kind.link
+        if self._is_line:  # a difference of squares would lose the digits of values far from zero
+            return np.asarray(link.unit * link.scale * np.sqrt(np.add(*self.split())))
+        parts = zip(self.locations, self.variances, self.thetas, strict=True)
+        with np.errstate(over="ignore", invalid="ignore"):
+            squares = [self.kind.mean_square(at, float(s2), theta) for at, s2, theta in parts]
+            size = self.kind.size
+            off = (self.mean() - self.kind.origin) / size
+            spread = size * np.sqrt(np.maximum(np.mean(squares, axis=0) - off**2, 0.0))
+        return np.where(spread < LARGEST, spread, LARGEST)
+
+    def split(self) -> tuple[FloatArray, FloatArray]:
+        means, sds = self._mixture
+        return np.full(self.n_rows, np.mean(sds * sds)), means.var(axis=1)
+
+    def quantile(self, q: float) -> FloatArray:
+        means, sds = self._mixture
+        q = q if self.kind.link.increasing else 1.0 - q
+        return self.kind.to_value(np.asarray(mixture_quantile(q, means, sds, *self.kind.support)))
+
+    def cdf(self, x: FloatArray) -> FloatArray:
+        parts = zip(self.locations, self.variances, self.thetas, strict=True)
+        return _average([self.kind.cdf(x, at, float(s2), theta) for at, s2, theta in parts])
+
+    def log_tails(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        means, sds = self._mixture
+        low, high = self.kind.support
+        lower, upper = (np.clip(end, low, high) for end in self.kind.bounds(x))
+        first, last = np.full(x.size, low), np.full(x.size, high)
+        left = mixture_log_mass(first, upper, means, sds, self._log_support)
+        right = mixture_log_mass(lower, last, means, sds, self._log_support)
+        return (left, right) if self.kind.link.increasing else (right, left)
+
+    def mode(self) -> FloatArray:
+        """Return the value of highest density, or the most probable point where points hold half the mass."""
+        means, sds = self._mixture
+        low, high = self.kind.support
+        if self.kind.atom is not None:
+            low, high = (self.kind.atom[1], high) if np.isinf(self.kind.atom[0]) else (low, self.kind.atom[0])
+        a = np.clip((means - 3 * sds).min(axis=1), low, high)
+        b = np.clip((means + 3 * sds).max(axis=1), low, high)
+        # Besides an even grid, the means of some draws: a narrow peak may stand between grid points.
+        some = np.linspace(0, sds.size - 1, min(sds.size, _GRID)).astype(np.intp)
+        grid = np.vstack([np.linspace(a, b, _GRID), np.clip(means[:, some].T, low, high)])
+        scores = np.stack([self._score(w) for w in grid])
+        best = grid[scores.argmax(axis=0), np.arange(self.n_rows)]
+        value = self._climb(best, (b - a) / (_GRID - 1), low, high)
+        points = self.kind.points
+        if points.size:
+            mass = np.exp([self.log_density(np.full(self.n_rows, point)) for point in points])
+            value = np.where(mass.sum(axis=0) >= 0.5, points[mass.argmax(axis=0)], value)
+        return value
+
+    def _score(self, w: FloatArray) -> FloatArray:
+        """Log density, or log probability of a count, of the value at `w`, in the space of values."""
+        x = self.kind.to_value(w)
+        score = self.log_density(x)
+        return np.where(np.isnan(score) | np.isin(x, self.kind.spikes[:, 0]), -np.inf, score)
+
+    def _climb(self, w: FloatArray, step: FloatArray, low: float, high: float) -> FloatArray:
+        """Halve the step until the top is found."""
+        top = self._score(w)
+        for _ in range(_STEPS):
+            for sign in (-1.0, 1.0):
+                trial = np.clip(w + sign * step, low, high)
+                score = self._score(trial)
+                w, top = np.where(score > top, trial, w), np.maximum(score, top)
+            step = step * 0.6
+        return self.kind.to_value(w)
+
+
+def _cubic(at: FloatArray) -> tuple[NDArray[np.int64], FloatArray]:
+    """Return the four whole numbers around each place, and their shares in a cubic through them."""
+    first = np.floor(at)
+    t = at - first
+    shares = [
+        -t * (t - 1) * (t - 2) / 6,
+        (t + 1) * (t - 1) * (t - 2) / 2,
+        -(t + 1) * t * (t - 2) / 2,
+        (t + 1) * t * (t - 1) / 6,
+    ]
+    return first.astype(np.int64)[:, None] + np.arange(-1, 3), np.column_stack(shares)
+
+
+def _average(parts: Sequence[FloatArray]) -> FloatArray:
+    """Return the mean over draws, one after the other: NumPy's sum of one cell alone has another order."""
+    total = np.zeros_like(parts[0])
+    for part in parts:
+        total += part
+    return total / len(parts)
+
+
+def cells_of(
+    kind: Kind, locations: Sequence[FloatArray], variances: FloatArray, thetas: Sequence[FloatArray]
+) -> LevelCells | NumberCells:
+    """Return the cells of a column of any kind."""
+    if isinstance(kind, LevelledKind):
+        return LevelCells(kind, locations, variances, thetas)
+    if isinstance(kind, NumericKind):
+        return NumberCells(kind, locations, variances, thetas)
+    raise TypeError(f"{kind!r} is neither a kind of number nor of levels")

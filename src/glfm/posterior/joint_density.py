@@ -1,0 +1,143 @@
+"""Joint log densities of several cells of a row, averaged over draws, with the row's features summed out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from glfm.frames.column import FloatArray
+from glfm.kernels.joint_density import weigh_rows
+from glfm.kinds.numeric import NumericKind
+from glfm.posterior.row_inputs import Ends, salt_of
+from glfm.posterior.rows import PASSES, Rows
+from glfm.sampling.draws import Draw
+from glfm.sampling.problem import Problem
+
+__all__ = ["log_slopes", "log_weights"]
+
+_BETWEEN = 1  # Gibbs passes after each value
+_PURPOSE = 11  # keeps these random numbers apart from those that place rows
+
+
+def log_weights(
+    rows: Rows,
+    is_value: NDArray[np.bool_],
+    problem: Problem,
+    draws: Sequence[Draw],
+    seed: np.random.SeedSequence,
+    n_jobs: int | None = None,
+    copies: int = 1,
+    n_between: int = _BETWEEN,
+) -> FloatArray:
+    """Return what each value adds to the joint log density of its row, rows x columns; NaN for other cells.
+
+    The values of a row come in the order of the columns, each given those before it and the given cells, so
+    that the sum over a row is the joint density: of levels and counts a probability, of other numbers a
+    density on the pseudo-scale.
+
+    Parameters
+    ----------
+    rows
+        Whose observed cells are values or given.
+    is_value
+        Rows x columns: true for values, false for what is given.
+    problem, draws, seed, n_jobs
+        As for the rows.
+    copies
+        Weights per draw, each from features drawn afresh; the density is their mean.
+    n_between
+        Gibbs passes after each value.
+    """
+    ends = Ends(rows.x, problem)
+    _ = ends.keys, ends.form  # before the threads share them
+    support = np.array(
+        [
+            kind.support if isinstance(kind, NumericKind) else (-np.inf, np.inf)
+            for kind in problem.kinds.values()
+        ]
+    ).reshape(-1, 2)
+    weigh = partial(_weigh, rows, is_value, ends, support, problem, draws, seed, n_between)
+    tasks = [(t, copy) for t in range(len(draws)) for copy in range(copies)]
+    n_jobs = n_jobs if n_jobs and n_jobs > 0 else os.cpu_count() or 1
+    total = np.full(rows.x.shape, -np.inf)
+    total[~is_value | np.isnan(rows.x)] = np.nan
+    with ThreadPoolExecutor(n_jobs) as pool:
+        for start in range(0, len(tasks), 2 * n_jobs):  # in order, and never all at once in memory
+            for part in pool.map(weigh, tasks[start : start + 2 * n_jobs]):
+                np.logaddexp(total, part, out=total, where=~np.isnan(total))
+    total -= np.log(len(tasks))
+    return _steps(total)
+
+
+def log_slopes(problem: Problem, x: FloatArray) -> FloatArray:
+    """Return what turns log densities on the pseudo-scale into those of values, rows x columns.
+
+    0 where a value has a probability; minus infinity where no point of the pseudo-scale gives it.
+    """
+    out = np.zeros(x.shape)
+    for d, kind in enumerate(problem.kinds.values()):
+        if isinstance(kind, NumericKind):
+            lower, upper = kind.bounds(x[:, d])
+            with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
+                slope = kind.link.log_slope(x[:, d])
+            point = lower == upper
+            out[:, d] = np.where(point, np.where(np.isfinite(lower), slope, -np.inf), 0.0)
+    return out
+
+
+def _weigh(
+    rows: Rows,
+    is_value: NDArray[np.bool_],
+    ends: Ends,
+    support: FloatArray,
+    problem: Problem,
+    draws: Sequence[Draw],
+    seed: np.random.SeedSequence,
+    n_between: int,
+    task: tuple[int, int],
+) -> FloatArray:
+    """Return the log weights of all rows under one draw."""
+    t, copy = task
+    draw = draws[t]
+    sd, weights = ends.scaled(draw)
+    prior = rows.prior(t, np.arange(rows.n_rows))
+    out = np.empty(rows.x.shape)
+    weigh_rows(
+        ends.keys,
+        salt_of(seed, draw, _PURPOSE, copy),
+        *ends.under(draw, slice(None)),
+        is_value.astype(np.uint8),
+        ends.form,
+        ends.aux,
+        support,
+        ends.starts,
+        sd,
+        weights,
+        prior.log_odds,
+        int(problem.priors.bias),
+        prior.log_rate,
+        problem.priors.weight_variance,
+        prior.most_own,
+        PASSES,
+        n_between,
+        out,
+    )
+    return out
+
+
+def _steps(total: FloatArray) -> FloatArray:
+    """Return by how much each value changes the sum so far; NaN where there is no value."""
+    out = np.full(total.shape, np.nan)
+    before = np.zeros(len(total))
+    for d in range(total.shape[1]):
+        rows = np.flatnonzero(~np.isnan(total[:, d]))
+        change = total[rows, d].copy()
+        possible = ~np.isneginf(change)  # after what cannot be, nothing changes any more
+        change[possible] -= before[rows[possible]]
+        out[rows, d], before[rows] = change, total[rows, d]
+    return out

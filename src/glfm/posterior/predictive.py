@@ -1,0 +1,340 @@
+"""The predictive distribution of every cell of a table, as frames in the user's own library."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from copy import deepcopy
+from functools import cached_property, partial
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from glfm.errors import SchemaError
+from glfm.frames.column import FloatArray
+from glfm.frames.frame import Frame
+from glfm.kinds.base import Kind
+from glfm.kinds.levelled import LevelledKind
+from glfm.posterior.cells import LevelCells, NumberCells, cells_of
+from glfm.posterior.rows import Rows
+from glfm.posterior.uncertainty import cell_table, ranked
+from glfm.sampling.draws import Draw
+from glfm.sampling.problem import Problem
+
+__all__ = ["How", "Predictive", "Unseen", "check_imputations", "tail_of"]
+
+AnyCells = LevelCells | NumberCells
+Answer = Callable[[AnyCells], FloatArray]
+How = Literal["auto", "mode", "mean", "median", "sample"]
+Unseen = Literal["error", "missing"]
+_ROWS_AT_ONCE = 4096  # bounds the memory that the draws of a column take
+
+
+class Predictive:
+    """The distribution of every cell given the observed cells of its row, averaged over draws.
+
+    Made by `GLFM.predictive`. Every method answers for all cells, observed or not, with the rows of the
+    table; values never leave the support of their kind.
+
+    Examples
+    --------
+    >>> import glfm
+    >>> df = glfm.datasets.make_clinic(40).frame
+    >>> settings = {"n_chains": 1, "n_warmup": 20, "n_draws": 5, "random_state": 0, "progress": False}
+    >>> predictive = glfm.GLFM(**settings).fit(df).predictive()
+    >>> lower, upper = predictive.interval(0.9)
+    >>> bool((lower["visits"] <= upper["visits"]).all())
+    True
+    >>> sorted(predictive.proba("ward"))
+    ['cardiology', 'general', 'lung', 'surgery']
+    """
+
+    def __init__(
+        self,
+        frame: Frame,
+        problem: Problem,
+        draws: Sequence[Draw],
+        rows: Rows,
+        seed: np.random.SeedSequence,
+        unseen: Unseen = "error",
+    ) -> None:
+        self._frame = frame
+        self._problem = problem
+        self._draws = draws
+        self._rows = rows
+        self._seed = seed
+        self._unseen = unseen
+
+    def __repr__(self) -> str:
+        return (
+            f"<predictive of {self._rows.n_rows} rows x {len(self._problem.names)} columns "
+            f"from {len(self._draws)} draws>"
+        )
+
+    def mean(self) -> Any:
+        """Return the means of the numeric columns."""
+        return self._frame.new(self._decoded(self._columns("is_number", _mean)))
+
+    def median(self) -> Any:
+        """Return the medians of the numeric and ordinal columns."""
+        return self._frame.like(self._decoded(self._columns("is_ordered", partial(_quantile, q=0.5))))
+
+    def mode(self) -> Any:
+        """Return the most probable value of every cell.
+
+        For a number it is the value of highest density. Where some values are points with a probability
+        (zeros of a positive column, spikes of a quantile mapping), it is the most probable point if points
+        have at least one half of the mass.
+        """
+        return self._frame.like(self._decoded(self._columns("name", _mode)))
+
+    def interval(self, mass: float = 0.9) -> tuple[Any, Any]:
+        """Return the lower and upper ends of central intervals of numeric and ordinal columns."""
+        tail = tail_of(mass)
+        ends = []
+        for q in (tail, 1.0 - tail):
+            columns = self._columns("is_ordered", partial(_quantile, q=q))
+            ends.append(self._frame.like(self._decoded(columns)))
+        return ends[0], ends[1]
+
+    def proba(self, column: str) -> Any:
+        """Return the probability of every level of a categorical or ordinal column, rows x levels."""
+        kind = self.kind(column)
+        if not isinstance(kind, LevelledKind):
+            raise SchemaError(
+                f"Column {column!r} is {kind.name} and has no levels: ask for its cdf, median or interval."
+            )
+        p = self._column(column, _probabilities)
+        levels = kind.decode(np.arange(p.shape[1], dtype=np.float64))
+        return self._frame.new({str(level): p[:, r] for r, level in enumerate(levels)})
+
+    def logpdf(self, values: Any) -> Any:
+        """Return the log density (of a discrete cell: log probability) of given values; NaN in the holes.
+
+        Zeros of a positive column and spikes of a quantile mapping have a log probability among the log
+        densities of other values.
+        Densities of dates and durations are per day.
+        """
+        return self._frame.new(self._at(values, "name", lambda cells, x: cells.log_density(x)))
+
+    def cdf(self, values: Any) -> Any:
+        """Return the probability of not exceeding given values of numeric and ordinal columns."""
+        return self._frame.new(self._at(values, "is_ordered", lambda cells, x: cells.cdf(x)))
+
+    def sd(self) -> Any:
+        """Return the standard deviations of the numeric columns; those of dates and durations in days."""
+        return self._frame.new(self._columns("is_number", _sd))
+
+    def entropy(self) -> Any:
+        """Return the Shannon entropies, in nats, of the categorical and ordinal columns.
+
+        Numbers have none that does not depend on their units: ask for their `sd`.
+        """
+        levelled = [name for name, kind in self._problem.kinds.items() if isinstance(kind, LevelledKind)]
+        return self._frame.new({name: self._column(name, _entropy) for name in levelled})
+
+    def uncertainty(self, mass: float = 0.9) -> pd.DataFrame:
+        """Return how sure every imputed cell is, the least reliable first; see `GLFM.uncertainty`."""
+        tail = tail_of(mass)
+        parts = []
+        for d, (name, kind) in enumerate(self._problem.kinds.items()):
+            holes = self._holes[name]
+            for start in range(0, holes.size, _ROWS_AT_ONCE):
+                rows = holes[start : start + _ROWS_AT_ONCE]
+                part = cell_table(self.cells(name, rows), self._problem.spreads[d], tail)
+                for what in ("value", "lower", "upper"):
+                    if what in part:
+                        part[what] = kind.decode(part[what].to_numpy()).astype(object)
+                parts.append(part.assign(row=list(self._frame.labels[rows]), column=name))
+        return ranked(parts)
+
+    def sample(self, n: int = 1) -> list[Any]:
+        """Return `n` whole tables, each drawn jointly from one posterior draw, in turn if there are fewer."""
+        return [self._frame.like(self._decoded(x)) for x, _ in self._sampled(n)]
+
+    def impute(self, how: How = "auto", n: int = 1) -> Any:
+        """Return the table with its holes filled; see `GLFM.impute`."""
+        check_imputations(how, n, len(self._draws))
+        if n > 1 or how == "sample":
+            frames = [self.complete(x) for x, _ in self._sampled(n)]
+            return frames if n > 1 else frames[0]
+        filled = {}
+        for d, name in enumerate(self._problem.names):
+            holes = self._holes[name]
+            if holes.size:
+                x = self._rows.x[:, d].copy()
+                x[holes] = self._column(name, _POINT[how], holes)
+                filled[name] = x
+        return self.complete(filled)
+
+    def shifted(
+        self, column: str, shifts: Sequence[FloatArray], n: int
+    ) -> Iterator[tuple[dict[str, FloatArray], list[FloatArray]]]:
+        """Yield `n` imputations of which one column is drawn once for every shift of its pseudo-scale.
+
+        Each is the encoded table, as `impute(n=n)` draws it, and the column, encoded, under each shift (one
+        number per free pseudo-column). The random numbers are the same under every shift.
+        """
+        check_imputations("sample", n, len(self._draws))
+        x, holes = self._rows.x[:, self._problem.names.index(column)], self.holes(column)
+        for table, moved in self._sampled(n, column, shifts):
+            filled = np.tile(x, (len(shifts), 1))
+            filled[:, holes] = np.array(moved)[:, holes]
+            yield table, list(filled)
+
+    def complete(self, x: dict[str, FloatArray]) -> Any:
+        """Return the table with its holes, and only they, filled from encoded columns."""
+        return self._frame.complete(self._decoded(x), self._holes)
+
+    def spread(self, column: str) -> float:
+        """Return how far the observed cells of a column of the fit spread: a variance or an entropy."""
+        return self._problem.spreads[self._problem.names.index(column)]
+
+    def holes(self, column: str) -> NDArray[np.intp]:
+        """Return the rows in which a column has no value."""
+        self.kind(column)
+        return self._holes[column]
+
+    # ---- how it is done
+
+    @cached_property
+    def _holes(self) -> dict[str, NDArray[np.intp]]:
+        missing = np.isnan(self._rows.x)
+        return {name: np.flatnonzero(missing[:, d]) for d, name in enumerate(self._problem.names)}
+
+    def kind(self, column: str) -> Kind:
+        """Return the kind of a modelled column."""
+        if column not in self._problem.kinds:
+            names = ", ".join(self._problem.names[:10])
+            raise SchemaError(f"There is no modelled column {column!r}: choose one of {names}.")
+        return self._problem.kinds[column]
+
+    def cells(self, column: str, rows: NDArray[np.intp]) -> AnyCells:
+        """Return the cells of some rows, with one component per draw."""
+        d = self._problem.names.index(column)
+        part = self._problem.slices[d]
+        return cells_of(
+            self._problem.kinds[column],
+            [self._rows.location(t, rows, part) for t in range(len(self._draws))],
+            np.array([draw.variances[d] for draw in self._draws]),
+            [draw.thetas[d] for draw in self._draws],
+        )
+
+    def _column(self, column: str, answer: Answer, rows: NDArray[np.intp] | None = None) -> FloatArray:
+        """Answer a question for a column, some rows at a time."""
+        rows = np.arange(self._rows.n_rows) if rows is None else rows
+        parts = [
+            answer(self.cells(column, rows[start : start + _ROWS_AT_ONCE]))
+            for start in range(0, rows.size, _ROWS_AT_ONCE)
+        ]
+        return np.concatenate(parts)
+
+    def _columns(self, which: str, answer: Answer) -> dict[str, FloatArray]:
+        """Answer a question for all columns for which an attribute of the kind is true."""
+        kinds = self._problem.kinds
+        return {name: self._column(name, answer) for name in kinds if getattr(kinds[name], which)}
+
+    def _at(
+        self, values: Any, which: str, answer: Callable[[AnyCells, FloatArray], FloatArray]
+    ) -> dict[str, FloatArray]:
+        """Answer a question about given values, one per cell."""
+        given = self._frame.read_values(values)
+        out = {}
+        for name, kind in self._problem.kinds.items():
+            if name in given.names and getattr(kind, which):
+                x = kind.encode_value(given.column(name), self._unseen)
+                rows = np.flatnonzero(~np.isnan(x))
+                score = np.full(x.size, np.nan)
+                for start in range(0, rows.size, _ROWS_AT_ONCE):
+                    some = rows[start : start + _ROWS_AT_ONCE]
+                    score[some] = answer(self.cells(name, some), x[some])
+                out[name] = score
+        return out
+
+    def _sampled(
+        self, n: int, column: str | None = None, shifts: Sequence[FloatArray] = ()
+    ) -> Iterator[tuple[dict[str, FloatArray], list[FloatArray]]]:
+        """Yield `n` encoded tables, and with each of them one column again under every shift."""
+        rng = np.random.default_rng(self._seed)
+        order = np.concatenate([rng.permutation(len(self._draws)) for _ in range(-(-n // len(self._draws)))])
+        rows = np.arange(self._rows.n_rows)
+        for table, t in enumerate(order[:n]):
+            noise = self._rows.noise(rng, t, table)
+            x, moved = {}, []
+            for d, (name, kind) in enumerate(self._problem.kinds.items()):
+                given = float(self._draws[t].variances[d]), self._draws[t].thetas[d]
+                location = self._rows.location(t, rows, self._problem.slices[d])
+                if name == column:
+                    moved = [kind.sample(deepcopy(noise), location + by, *given) for by in shifts]
+                x[name] = kind.sample(noise, location, *given)
+            yield x, moved
+
+    def _decoded(self, columns: dict[str, FloatArray]) -> dict[str, NDArray[Any]]:
+        return {name: self._problem.kinds[name].decode(x) for name, x in columns.items()}
+
+
+def check_imputations(how: How, n: int, n_draws: int) -> None:
+    """Refuse what cannot be asked of an imputation."""
+    if how not in ("auto", "mode", "mean", "median", "sample"):
+        raise SchemaError(f"Unknown how {how!r}: use auto, mode, mean, median or sample.")
+    if n < 1:
+        raise SchemaError(f"The number of imputations must be at least 1, not {n!r}.")
+    if n > 1 and n > n_draws:
+        raise SchemaError(
+            f"Each of n = {n} imputations needs a draw of its own but there are {n_draws}: "
+            "ask for fewer or fit with more draws."
+        )
+
+
+def tail_of(mass: float) -> float:
+    """Return what a central interval leaves out on each side."""
+    if not 0.0 < mass < 1.0:
+        raise SchemaError(f"The mass of an interval lies between 0 and 1, not at {mass!r}.")
+    return 0.5 * (1.0 - mass)
+
+
+def _sd(cells: AnyCells) -> FloatArray:
+    assert isinstance(cells, NumberCells)
+    return cells.sd()
+
+
+def _entropy(cells: AnyCells) -> FloatArray:
+    assert isinstance(cells, LevelCells)
+    return cells.entropy()
+
+
+def _mean(cells: AnyCells) -> FloatArray:
+    assert isinstance(cells, NumberCells)
+    return cells.mean()
+
+
+def _quantile(cells: AnyCells, q: float) -> FloatArray:
+    return cells.quantile(q)
+
+
+def _mode(cells: AnyCells) -> FloatArray:
+    return cells.mode()
+
+
+def _probabilities(cells: AnyCells) -> FloatArray:
+    assert isinstance(cells, LevelCells)
+    return cells.probabilities
+
+
+def _middle(cells: AnyCells) -> FloatArray:
+    """Return the median where there is an order, else the mode."""
+    return cells.quantile(0.5) if cells.kind.is_ordered else cells.mode()
+
+
+def _rounded_mean(cells: AnyCells) -> FloatArray:
+    """Return the mean as a value that the kind allows; levels have none and give their mode."""
+    return cells.kind.nearest(cells.mean()) if isinstance(cells, NumberCells) else cells.mode()
+
+
+_POINT: dict[str, Answer] = {
+    "auto": _middle,
+    "median": _middle,
+    "mode": _mode,
+    "mean": _rounded_mean,
+}

@@ -1,0 +1,81 @@
+"""The observed cells that the model expected least."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from glfm.kinds.base import Kind
+from glfm.kinds.levelled import LevelledKind
+from glfm.posterior.rows import TrainingRows
+from glfm.posterior.surprisal import OddCell, Oddness, thinned
+from glfm.report.fit import Fit
+from glfm.report.words import chance, clipped, percent, value
+
+__all__ = ["Surprise", "SurprisingCell", "surprising_cells"]
+
+_MOST_SHOWN = 20
+_MOST_WORK = 600_000  # cells x columns that are looked at
+_USUAL = 0.1  # what happens to one cell in ten is no surprise
+
+
+@dataclass(frozen=True)
+class SurprisingCell:
+    """An observed cell, and what was expected in its place."""
+
+    row: str
+    column: str
+    value: str
+    expected: str
+    log_p: float
+    chance: str
+
+
+@dataclass(frozen=True)
+class Surprise:
+    """The least expected cells of those that were looked at."""
+
+    cells: list[SurprisingCell]
+    n_cells: int
+    n_rows: int
+    all_rows: bool
+    n_draws: int
+    from_zero: bool  # whether row labels are positions
+
+
+def surprising_cells(fit: Fit) -> Surprise:
+    """Return the observed cells that are least expected given the rest of their rows.
+
+    Of a large table, evenly spaced rows are looked at.
+    """
+    n_rows, n_columns = fit.problem.x.shape
+    most = max(_MOST_WORK // n_columns**2, 1)
+    rows = np.unique(np.linspace(0, n_rows - 1, min(n_rows, most)).astype(np.intp))
+    draws = thinned(fit.draws)
+    oddness = Oddness(TrainingRows(fit.problem, draws), fit.problem, draws, fit.seed)
+    shown = [_cell(fit, one) for one in oddness.oddest(_MOST_SHOWN, rows, _USUAL)]
+    n_cells = int((~np.isnan(fit.problem.x[rows])).sum())
+    from_zero = np.array_equal(fit.frame.labels, np.arange(n_rows))
+    return Surprise(shown, n_cells, rows.size, rows.size == n_rows, len(draws), from_zero)
+
+
+def _cell(fit: Fit, odd: OddCell) -> SurprisingCell:
+    name = fit.problem.names[odd.d]
+    kind = fit.problem.kinds[name]
+    low, high = _value(kind, odd.lower), _value(kind, odd.upper)
+    if isinstance(kind, LevelledKind):
+        expected = f"most probably {low} ({percent(odd.probability)})"
+    else:
+        expected = f"{low} to {high}" if low != high else low
+    plain = kind.is_number and getattr(kind, "time", None) is None
+    seen = f"{odd.x:.12g}" if plain else _value(kind, odd.x)  # as in the table, to be found there
+    label = clipped(fit.frame.labels[odd.row], 40)
+    return SurprisingCell(label, name, seen, expected, odd.log_chance, chance(odd.log_chance))
+
+
+def _value(kind: Kind, x: float) -> str:
+    """Return an encoded value as the reader knows it."""
+    if isinstance(kind, LevelledKind):
+        return clipped(kind.decode(np.array([x]))[0], 60)
+    return value(kind, float(x))

@@ -1,0 +1,172 @@
+"""The loop: sweeps, the draws that are kept, the number that progress shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import Executor
+from contextlib import AbstractContextManager, nullcontext
+from functools import cached_property
+from threading import Event, Lock
+from typing import Any
+
+import numpy as np
+
+from glfm.errors import SamplerError
+from glfm.sampling.collapsed import CollapsedSampler
+from glfm.sampling.draws import Draw
+from glfm.sampling.parallel import HybridSampler
+from glfm.sampling.priors import Schedule
+from glfm.sampling.problem import Problem, RowlessProblem
+from glfm.sampling.shard import Stopped
+from glfm.sampling.state import State
+
+__all__ = ["Chain"]
+
+_LARGE = 2**24  # pseudo-observations, 128 MB of them, of which there should not be a second copy
+
+_OF_THIS_PROCESS = ("sampler", "_door", "_turn")
+
+
+class Chain:
+    """One Markov chain; iterate over it to run it, sweep by sweep.
+
+    A sweep works on a copy, so that `state` is always one between two sweeps, also for another thread. Of a
+    large table it works in place, and on a copy only after others were given the state.
+
+    Parameters
+    ----------
+    problem
+        What the chain is conditioned on.
+    schedule
+        How many sweeps, and which are kept.
+    start
+        Seed of the chain's own random stream; or a state to go on from.
+    index
+        Number of the chain.
+    n_shards
+        Into how many shards the parallel sampler cuts the rows; 0: the collapsed sampler, which does not.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        schedule: Schedule,
+        start: np.random.SeedSequence | State,
+        index: int = 0,
+        n_shards: int = 0,
+    ) -> None:
+        self.problem = problem
+        self.schedule = schedule
+        self.index = index
+        self.n_shards = n_shards
+        self.state = start if isinstance(start, State) else self._start(start)
+        self.draws: list[Draw] = []
+        self.holds_warmup = False
+        self._is_alone = not isinstance(start, State)  # with its state
+        self._door, self._turn = Lock(), Lock()
+
+    def _start(self, seed: np.random.SeedSequence) -> State:
+        if isinstance(self.problem, RowlessProblem):  # whose rows start where they are
+            return State.blank(self.problem, seed)
+        if isinstance(self.sampler, HybridSampler):
+            return self.sampler.start(seed)
+        return State.start(self.problem, seed)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name not in _OF_THIS_PROCESS}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _door=Lock(), _turn=Lock())
+
+    def __iter__(self) -> Iterator[State]:
+        """Run to the end of the schedule, giving the state after every sweep."""
+        return self.sweeps()
+
+    @cached_property
+    def sampler(self) -> CollapsedSampler | HybridSampler:
+        """What makes the sweeps."""
+        return HybridSampler(self.problem, self.n_shards) if self.n_shards else CollapsedSampler(self.problem)
+
+    def sweeps(self, stop: Event | None = None, pool: Executor | None = None) -> Iterator[State]:
+        """Run like iteration does; once `stop` is set, give up the sweep under way and end.
+
+        Shards are at work in the threads of `pool`, if there is one; the draws do not depend on it.
+        """
+        stop = stop or Event()
+        if stop.is_set():
+            return
+        self.sampler.pool = pool
+        if self.holds_warmup:
+            self.draws, self.holds_warmup = [], False
+        while not self.ended:
+            with self._door:  # behind which whoever wants the state waits for its turn
+                pass
+            with self._sweeping():
+                state = self.state if self.is_large and self._is_alone else self.state.copy()
+                try:
+                    self._sweep(state, None if state is self.state else stop)
+                except Stopped:
+                    return
+                # Whoever has set it may look at a chain that has a copy by now.
+                if stop.is_set() and state is not self.state:
+                    return
+                if self.schedule.keeps(state.sweep):
+                    self._keep(state)
+                self.state, self._is_alone = state, True
+            yield state
+            if stop.is_set():
+                return
+
+    def _sweep(self, state: State, stop: Event | None) -> None:
+        number = state.sweep + 1
+        try:
+            self.sampler.sweep(state, state.sweep < self.schedule.n_warmup, stop)
+        except SamplerError as error:
+            fault = f"{str(error)[:1].lower()}{str(error)[1:]}"
+            raise SamplerError(f"Chain {self.index} was stopped in sweep {number}: {fault}") from error
+
+    def _sweeping(self) -> AbstractContextManager[object]:
+        return self._turn if self.is_large else nullcontext()
+
+    @property
+    def is_large(self) -> bool:
+        """Whether sweeps are made in place, and come to their end whoever waits."""
+        return self.n_shards > 0 and self.problem.n_rows * self.problem.n_pseudo >= _LARGE
+
+    def snapshot(self) -> Chain:
+        """Return the chain as it is between two sweeps, while it may run on in another thread."""
+        with self._door, self._turn:
+            state, self._is_alone = self.state, False  # never written to again
+        still = Chain(self.problem, self.schedule, state, self.index, self.n_shards)
+        still.draws = self.draws[: self.schedule.n_kept(state.sweep)]
+        return still
+
+    def leave(self) -> None:
+        """Leave a sweep that does not stop to its thread, with the work space that it uses."""
+        self.__dict__.pop("sampler", None)
+
+    @property
+    def ended(self) -> bool:
+        """Whether the chain has made all sweeps of its schedule."""
+        return self.state.sweep >= self.schedule.n_sweeps
+
+    def copy(self) -> Chain:
+        """Return a chain that goes on from here and leaves this one as it is."""
+        self._is_alone = False
+        chain = Chain(self.problem, self.schedule, self.state, self.index, self.n_shards)
+        chain.draws, chain.holds_warmup = list(self.draws), self.holds_warmup
+        return chain
+
+    def extend(self, schedule: Schedule, forget: bool = False) -> None:
+        """Go on under a longer schedule; `forget` drops the draws so far, which then were warm-up."""
+        self.schedule = schedule
+        if forget:
+            self.draws = []
+
+    def keep_warmup(self) -> None:
+        """Keep the present state, of warm-up, as a draw until the chain goes on."""
+        self.holds_warmup = True
+        self._keep(self.state)
+
+    def _keep(self, state: State) -> None:
+        self.draws.append(Draw.of(self.problem, state, self.index, len(self.draws)))

@@ -1,0 +1,173 @@
+"""The posterior: many draws, each with its own number of features."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from glfm.frames.column import FloatArray
+from glfm.sampling.problem import Problem
+from glfm.sampling.state import State
+
+__all__ = ["Draw", "Draws"]
+
+
+@dataclass(frozen=True, eq=False)
+class Draw:
+    """One draw from the posterior.
+
+    Attributes
+    ----------
+    chain, index
+        Where it comes from.
+    alpha
+        Concentration of the Indian buffet process.
+    weights
+        All weights, features x free pseudo-columns, the bias first if there is one.
+    scores
+        With which each row has each feature, 0 where it has not; None: features are yes or no.
+    """
+
+    problem: Problem
+    chain: int
+    index: int
+    alpha: float
+    weights: FloatArray
+    variances: FloatArray
+    thetas: tuple[FloatArray, ...]
+    packed: NDArray[np.uint8]
+    scores: NDArray[np.float32] | None = None
+
+    @classmethod
+    def of(
+        cls, problem: Problem, state: State, chain: int, index: int, packed: NDArray[np.uint8] | None = None
+    ) -> Draw:
+        """Return a compact copy of a chain's state; `packed` are its features if it has none itself."""
+        bias = int(problem.priors.bias)
+        A = state.Z[:, bias : state.width]
+        return cls(
+            problem=problem,
+            chain=chain,
+            index=index,
+            alpha=float(state.alpha),
+            weights=state.B.copy(),
+            variances=state.variance.copy(),
+            thetas=tuple(theta.copy() for theta in state.theta),
+            packed=np.packbits(A != 0, axis=1) if packed is None else packed,
+            scores=A.astype(np.float32) if problem.priors.weighted else None,
+        )
+
+    def __repr__(self) -> str:
+        return (
+            f"<Draw {self.index} of chain {self.chain}: {self.n_features} features, alpha {self.alpha:.3g}>"
+        )
+
+    @property
+    def n_features(self) -> int:
+        """How many features there are, without the bias."""
+        return int(self.weights.shape[0]) - int(self.problem.priors.bias)
+
+    @property
+    def Z(self) -> NDArray[np.bool_]:  # noqa: N802 - the paper's name
+        """Which row has which feature, without the bias."""
+        return np.unpackbits(self.packed, axis=1, count=self.n_features).astype(np.bool_)
+
+    @property
+    def V(self) -> FloatArray:  # noqa: N802 - beside Z
+        """With which score each row has each feature, NaN where it has not; 1 if features have no scores."""
+        bias = int(self.problem.priors.bias)
+        return np.where(self.Z, self.activations[:, bias:], np.nan)
+
+    @cached_property
+    def counts(self) -> NDArray[np.int64]:
+        """How many rows have each feature, without the bias."""
+        return np.asarray(self.Z.sum(axis=0, dtype=np.int64))
+
+    @property
+    def B(self) -> dict[str, FloatArray]:  # noqa: N802 - the paper's name
+        """Weights by column, the bias first if there is one."""
+        problem = self.problem
+        return {name: self.weights[:, part] for name, part in zip(problem.names, problem.slices, strict=True)}
+
+    @property
+    def noise_variance(self) -> dict[str, float]:
+        """Noise variances by column."""
+        return dict(zip(self.problem.names, self.variances.tolist(), strict=True))
+
+    @property
+    def theta(self) -> dict[str, FloatArray]:
+        """Thresholds of the ordinal columns."""
+        named = zip(self.problem.names, self.thetas, strict=True)
+        return {name: theta for name, theta in named if theta.size}
+
+    @property
+    def activations(self) -> FloatArray:
+        """Z as numbers, or the scores, with the bias in front: what the weights are multiplied with."""
+        return self.activations_of(np.arange(self.packed.shape[0]))
+
+    def activations_of(self, rows: NDArray[np.intp]) -> FloatArray:
+        """Return `activations` of some rows."""
+        bias = int(self.problem.priors.bias)
+        Z = np.ones((rows.size, bias + self.n_features))
+        if self.scores is None:
+            Z[:, bias:] = np.unpackbits(self.packed[rows], axis=1, count=self.n_features)
+        else:
+            Z[:, bias:] = self.scores[rows]
+        return Z
+
+    def log_densities(self, rows: NDArray[np.intp] | None = None) -> FloatArray:
+        """Log density of each encoded cell of the table, or of some of its rows; NaN in the holes."""
+        rows = np.arange(self.problem.n_rows) if rows is None else rows
+        x, Z = self.problem.x[rows], self.activations_of(rows)
+        columns = [
+            kind.log_density(x[:, d], Z @ self.weights[:, part], float(self.variances[d]), self.thetas[d])
+            for d, (kind, part) in enumerate(
+                zip(self.problem.kinds.values(), self.problem.slices, strict=True)
+            )
+        ]
+        return np.column_stack(columns)
+
+    @cached_property
+    def log_likelihood(self) -> float:
+        """Log density of the observed cells given Z, B, thresholds and noise variances."""
+        return float(np.nansum(self.log_densities()))
+
+
+class Draws(Sequence[Draw]):
+    """All draws of a fit in (chain, draw) order."""
+
+    def __init__(self, draws: Sequence[Draw]) -> None:
+        self._draws = tuple(draws)
+
+    @overload
+    def __getitem__(self, key: int) -> Draw: ...
+    @overload
+    def __getitem__(self, key: slice) -> Draws: ...
+    def __getitem__(self, key: int | slice) -> Draw | Draws:
+        return Draws(self._draws[key]) if isinstance(key, slice) else self._draws[key]
+
+    def __len__(self) -> int:
+        return len(self._draws)
+
+    def __iter__(self) -> Iterator[Draw]:
+        return iter(self._draws)
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} draws of {self.n_chains} chains>"
+
+    @property
+    def n_chains(self) -> int:
+        """How many chains the draws come from."""
+        return len({draw.chain for draw in self._draws})
+
+    def by_chain(self) -> list[list[Draw]]:
+        """Return the draws chain by chain."""
+        chains: dict[int, list[Draw]] = {}
+        for draw in self._draws:
+            chains.setdefault(draw.chain, []).append(draw)
+        return list(chains.values())

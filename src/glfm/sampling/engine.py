@@ -1,0 +1,297 @@
+"""Where chains run: here, in threads of this process; `distributed` has the engine of a cluster."""
+
+from __future__ import annotations
+
+import numbers
+import os
+import threading
+import time
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Generator, Sequence
+from concurrent.futures import FIRST_EXCEPTION, Executor, Future, ThreadPoolExecutor, wait
+from contextlib import closing
+from queue import Empty, SimpleQueue
+from typing import Any, ClassVar, Protocol
+
+from glfm.errors import FileError, FitWarning, SchemaError
+from glfm.sampling.chain import Chain
+from glfm.sampling.parameters import Shared
+from glfm.sampling.progress import Progress
+
+__all__ = ["Engine", "Keeper", "LocalEngine", "check_workers", "n_shards_of"]
+
+_PATIENCE = 2.0  # seconds after which the user is told what takes so long
+_ROWS_PER_SHARD, _MOST_SHARDS = 50_000, 64
+_SOON = 0.25  # seconds that a last checkpoint may take after Ctrl-C
+
+
+class Keeper(Protocol):
+    """Who writes chains to disk while they run."""
+
+    @property
+    def every(self) -> float:
+        """Seconds between two times."""
+
+    @property
+    def took(self) -> float:
+        """Seconds that the last time took."""
+
+    def save(self, chains: Sequence[Chain]) -> None:
+        """Write the chains as they are; raise `FileError` where that cannot be done."""
+
+
+class Engine(ABC):
+    """Who runs the chains of a fit; each is steered by a thread of this process."""
+
+    #: Whether it runs the parallel sampler only.
+    only_shards: ClassVar[bool] = False
+    #: Seconds that chains have to stop; one that is being compiled or in a long step is left behind.
+    grace: ClassVar[float] = 0.7
+
+    n_shards: int | None
+
+    @abstractmethod
+    def check(self) -> None:
+        """Refuse, in a sentence, to run where nothing can."""
+
+    def shards(self, n_rows: int) -> int:
+        """Return into how many shards a table of so many rows is cut."""
+        return n_shards_of(n_rows, self.n_shards)
+
+    @abstractmethod
+    def sweeps(self, chain: Chain, stop: threading.Event, pool: Any) -> Generator[Shared]:
+        """Run a chain to its end, giving what its rows share after every sweep; end once `stop` is set.
+
+        Closed before its end, the chain is left as it is between two sweeps.
+        """
+
+    @abstractmethod
+    def threads(self, n_jobs: int | None, n_chains: int) -> int:
+        """Return how many chains run at the same time."""
+
+    @abstractmethod
+    def open(self, chains: Sequence[Chain], n_jobs: int | None, every: float | None) -> Any:
+        """Return what the chains of a run share; they are written every so many seconds, or never."""
+
+    @abstractmethod
+    def close(self, pool: Any) -> None:
+        """Give back what the chains of a run have shared."""
+
+    def patience(self, chains: Sequence[Chain]) -> float | None:
+        """Return for how many seconds chains that are to stop are waited for; None: until they have."""
+        return self.grace
+
+    def is_compiled(self, chains: Sequence[Chain]) -> bool:
+        """Whether the sampler is ready to run where the chains do."""
+        return all(chain.sampler.is_compiled for chain in chains)
+
+    def run(
+        self,
+        chains: Sequence[Chain],
+        n_jobs: int | None = None,
+        progress: bool = True,
+        time_budget: float | None = None,
+        keeper: Keeper | None = None,
+    ) -> bool:
+        """Run all chains to their end, until time is out, or until the user interrupts.
+
+        Return whether they came to their end. What a chain has drawn by then is kept; one that was stopped
+        before its first draw keeps its last state. What `keeper` cannot write stops the chains too, and so
+        does an error in one of them, which is raised.
+        """
+        stop = threading.Event()
+        workers = self.threads(n_jobs, len(chains))
+        seconds = None if time_budget is None else time_budget * workers / len(chains)
+        failure: KeyboardInterrupt | FileError | None = None
+        with Progress(
+            [chain.state.sweep for chain in chains], chains[0].schedule.n_sweeps, progress
+        ) as shown:
+            pool = self.open(chains, n_jobs, None if keeper is None else keeper.every)
+            futures = self._start(chains, workers, stop, shown, seconds, pool)
+            try:
+                self._watch(chains, futures, shown, keeper)
+            except (KeyboardInterrupt, FileError) as error:
+                failure = error
+            finally:
+                stop.set()
+                wait(futures, self.patience(chains))
+                self.close(pool)
+        for chain, future in zip(chains, futures, strict=True):
+            if future.done():
+                future.result()  # raises what the chain has raised
+            else:
+                chain.leave()
+        ended = all(chain.ended for chain in chains)
+        # Nobody who has interrupted waits for a large file: the last one is not old, and the draws are here.
+        at_once = isinstance(failure, KeyboardInterrupt) and keeper is not None and keeper.took > _SOON
+        if keeper is not None and not (ended or at_once or isinstance(failure, FileError)):
+            try:
+                keeper.save(chains)
+            except FileError as error:
+                failure = error
+        if isinstance(failure, FileError):
+            raise _unwritten(failure, chains) from failure
+        if not ended:
+            _finish_early(chains, "stopped when its time was out" if failure is None else "interrupted")
+        return ended
+
+    def _start(
+        self,
+        chains: Sequence[Chain],
+        workers: int,
+        stop: threading.Event,
+        shown: Progress,
+        seconds: float | None,
+        pool: Any,
+    ) -> list[Future[None]]:
+        """Let threads run the chains, each the next one that waits."""
+        futures: list[Future[None]] = [Future() for _ in chains]
+        waiting: SimpleQueue[tuple[Chain, Future[None]]] = SimpleQueue()
+        for pair in zip(chains, futures, strict=True):
+            waiting.put(pair)
+
+        def work() -> None:
+            while True:
+                try:
+                    chain, future = waiting.get_nowait()
+                except Empty:
+                    return
+                try:
+                    self._run(chain, stop, shown, seconds, pool)
+                except BaseException as error:
+                    future.set_exception(error)
+                else:
+                    future.set_result(None)
+
+        for i in range(workers):
+            # One that is busy compiling must not keep an interrupted process alive, as those of a pool do.
+            threading.Thread(target=work, name=f"glfm-{i}", daemon=True).start()
+        return futures
+
+    def _watch(
+        self, chains: Sequence[Chain], futures: Sequence[Future[None]], shown: Progress, keeper: Keeper | None
+    ) -> None:
+        """Wait for the chains, or for the first that fails, and let them be written now and then."""
+        begin = last = time.monotonic()
+        told = False
+        pause = 0.1 if keeper is None else min(0.1, keeper.every)
+        while True:
+            done, not_done = wait(futures, pause, FIRST_EXCEPTION)
+            if not not_done or any(future.exception() for future in done):
+                return
+            if not told and time.monotonic() - begin > _PATIENCE:
+                told = True
+                if not self.is_compiled(chains):
+                    shown.say("Compiling the sampler, which happens once per installation ...")
+            if keeper is not None and time.monotonic() - last >= keeper.every:
+                keeper.save(chains)
+                last = time.monotonic()
+
+    def _run(
+        self, chain: Chain, stop: threading.Event, shown: Progress, seconds: float | None, pool: Any
+    ) -> None:
+        """Run a chain to its end, until its time is out, or until it is stopped."""
+        begin = time.monotonic()
+        last = 0.0
+        with closing(self.sweeps(chain, stop, pool)) as sweeps:
+            for shared in sweeps:
+                now = time.monotonic()
+                if now - last > 0.1 or shared.sweep == chain.schedule.n_sweeps:
+                    shown.update(chain.index, shared.sweep, shared.width - int(chain.problem.priors.bias))
+                    last = now
+                if seconds is not None and now - begin > seconds:
+                    break
+
+
+class LocalEngine(Engine):
+    """Run the chains of a fit, and the shards of the parallel sampler, in threads of this process.
+
+    Parameters
+    ----------
+    n_shards
+        Into how many shards the parallel sampler cuts the rows; None: one per 50,000 rows, at most 64. Draws
+        depend on it, but not on the number of threads.
+    """
+
+    def __init__(self, n_shards: int | None = None) -> None:
+        self.n_shards = n_shards
+
+    def __repr__(self) -> str:
+        return f"LocalEngine(n_shards={self.n_shards})"
+
+    def check(self) -> None:
+        """Do nothing: this process is there."""
+
+    def sweeps(self, chain: Chain, stop: threading.Event, pool: Any) -> Generator[Shared]:
+        yield from chain.sweeps(stop, pool)
+
+    def threads(self, n_jobs: int | None, n_chains: int) -> int:
+        if n_jobs is None or n_jobs == -1:
+            return max(1, min(os.cpu_count() or 1, n_chains))
+        return min(n_jobs, n_chains)
+
+    def patience(self, chains: Sequence[Chain]) -> float | None:
+        """Wait for chains whose sweeps are made in place, since what they leave in the middle is lost."""
+        return None if any(chain.is_large for chain in chains) else self.grace
+
+    def open(self, chains: Sequence[Chain], n_jobs: int | None, every: float | None) -> Executor | None:
+        """Return threads for the shards of all chains, if there is more than one shard in a chain."""
+        if max(chain.n_shards for chain in chains) < 2:
+            return None
+        threads = n_jobs if n_jobs is not None and n_jobs > 0 else os.cpu_count() or 1
+        return ThreadPoolExecutor(threads, thread_name_prefix="glfm-shard") if threads > 1 else None
+
+    def close(self, pool: Any) -> None:
+        if pool is not None:
+            pool.shutdown(wait=False)
+
+
+def _finish_early(chains: Sequence[Chain], how: str) -> None:
+    done = _done(chains)
+    _keep_something(chains)
+    if not any(chain.draws for chain in chains):
+        raise KeyboardInterrupt
+    warnings.warn(
+        f"The fit was {how} after {done}: it can be used and continued, but it rests on fewer draws than "
+        "planned.",
+        FitWarning,
+        stacklevel=5,
+    )
+
+
+def _unwritten(error: FileError, chains: Sequence[Chain]) -> FileError:
+    done = _done(chains)
+    _keep_something(chains)
+    return FileError(
+        f"{str(error).rstrip('.')}, so that the fit was stopped after {done}; the last checkpoint is as it "
+        "was where it is still there, and the model has the draws so far."
+    )
+
+
+def _done(chains: Sequence[Chain]) -> str:
+    done = ", ".join(str(chain.state.sweep) for chain in chains)
+    return f"{done} of {chains[0].schedule.n_sweeps} sweeps"
+
+
+def _keep_something(chains: Sequence[Chain]) -> None:
+    """Let chains that have no draw yet have their last state."""
+    for chain in chains:
+        if not chain.draws and chain.state.sweep:
+            chain.keep_warmup()
+
+
+def n_shards_of(n_rows: int, n_shards: int | None) -> int:
+    """Return a number of shards that suits a table: the one that was asked for, or a function of its rows."""
+    if n_shards is None:
+        return max(1, min(n_rows // _ROWS_PER_SHARD, _MOST_SHARDS))
+    if not isinstance(n_shards, int) or n_shards < 1:
+        raise SchemaError(f"n_shards is a positive number or None, not {n_shards!r}.")
+    return min(n_shards, max(n_rows, 1))
+
+
+def check_workers(n_jobs: Any) -> None:
+    """Refuse a number of threads that makes no sense."""
+    is_whole = isinstance(n_jobs, numbers.Integral)
+    if n_jobs is not None and not (is_whole and (n_jobs == -1 or n_jobs >= 1)):
+        raise SchemaError(f"n_jobs is a positive number, -1 or None for all cores, not {n_jobs!r}.")

@@ -1,0 +1,280 @@
+"""One sweep of the exact parallel sampler: shards of rows at work at the same time, and their meetings.
+
+What rows share, weights and probabilities of the features in use, is instantiated; given it the shards are
+independent. Shards return sums, which are added up in shard order, so that the result depends on the seed and
+the number of shards but not on where or when a shard was at work.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from concurrent.futures import Executor, Future
+from threading import Event
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from glfm.kernels.parallel import draw_log_odds, flip_rows
+from glfm.kernels.random import fork, integer_below
+from glfm.kernels.scores import draw_factors, score_rows
+from glfm.sampling.feature_moves import move_features
+from glfm.sampling.parameters import Shared, draw_alpha, draw_weights
+from glfm.sampling.problem import Problem
+from glfm.sampling.shard import Cells, Counts, Crew, Flips, Proposals, Shard, Sums
+from glfm.sampling.starts import start_shards
+from glfm.sampling.state import State
+from glfm.sampling.threshold_moves import LadderMove, Turn
+
+__all__ = ["Crew", "HybridSampler", "LocalCrew", "Meeting", "shard_bounds"]
+
+
+class LocalCrew:
+    """Shards in this process; with a pool of threads they are at work at the same time."""
+
+    def __init__(self, shards: Sequence[Shard], pool: Executor | None = None) -> None:
+        self._shards = shards
+        self._pool = pool
+
+    @property
+    def n_shards(self) -> int:
+        return len(self._shards)
+
+    def ask(self, what: str, told: Sequence[Any]) -> list[Any]:
+        calls = [getattr(shard, what) for shard in self._shards]
+        if self._pool is None or len(calls) == 1:
+            return [call(one) for call, one in zip(calls, told, strict=True)]
+        futures: dict[int, Future[Any]] = {}
+        # The guest shard has more to do than others, who should not wait for it at the end.
+        for i in sorted(range(len(calls)), key=lambda i: not getattr(told[i], "is_guest", False)):
+            futures[i] = self._pool.submit(calls[i], told[i])
+        return [futures[i].result() for i in range(len(calls))]
+
+    def tell(self, what: str, told: Sequence[Any]) -> None:
+        self.ask(what, told)
+
+
+_TURNS: tuple[Turn, ...] = ("even", "odd", "scale")
+
+
+def shard_bounds(n_rows: int, n_shards: int) -> list[tuple[int, int]]:
+    """Return where each shard begins and ends; sizes differ by one row at most."""
+    n_shards = min(n_shards, n_rows)
+    return [(i * n_rows // n_shards, (i + 1) * n_rows // n_shards) for i in range(n_shards)]
+
+
+class HybridSampler:
+    """Sweeps of the parallel sampler over a state of which this process holds all rows.
+
+    Parameters
+    ----------
+    problem
+        What the chain is conditioned on.
+    n_shards
+        Into how many shards the rows are cut.
+
+    Attributes
+    ----------
+    pool
+        Threads in which shards are at work; None: one after the other.
+    """
+
+    pool: Executor | None = None
+
+    def __init__(self, problem: Problem, n_shards: int = 1) -> None:
+        self.problem = problem
+        self._bounds = shard_bounds(problem.n_rows, n_shards)
+        self._parts = [problem.part(*bounds) for bounds in self._bounds]
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether this process has the compiled sweep, fresh or from the cache."""
+        sweep = score_rows if self.problem.priors.weighted else flip_rows
+        return bool(getattr(sweep, "signatures", True))
+
+    def start(self, seed: np.random.SeedSequence) -> State:
+        """Return a start near the data, at random; it depends on the number of shards."""
+        state = State.blank(self.problem, seed)
+        Y = np.zeros((self.problem.n_rows, self.problem.n_pseudo))
+        shards = [
+            Shard(part, state.Z, Y[begin:end])
+            for part, (begin, end) in zip(self._parts, self._bounds, strict=True)
+        ]
+        start_shards(self.problem, LocalCrew(shards), state)
+        state.Y = Y
+        state.Z = np.concatenate([shard.Z for shard in shards])
+        return state
+
+    def sweep(self, state: State, adapt: bool = False, stop: Event | None = None) -> None:
+        """Move `state` by one sweep; `adapt` tunes step sizes and is for warm-up only.
+
+        Once `stop` is set, the sweep is given up wherever it is and raises `Stopped`; the state is then lost.
+        """
+        shards = [
+            Shard(part, state.Z[begin:end], state.Y[begin:end], stop=stop)
+            for part, (begin, end) in zip(self._parts, self._bounds, strict=True)
+        ]
+        # A thread of a pool that is busy compiling would keep an interrupted process alive.
+        pool = self.pool if self.is_compiled else None
+        n_free = self.problem.n_rows - int(self.problem.pinned_rows.sum())
+        crew = LocalCrew(shards, pool)
+        Meeting(self.problem, crew, n_free).sweep(state, adapt)
+        room = max(shard.Z.shape[1] for shard in shards)
+        if room > state.Z.shape[1]:
+            state.Z = np.zeros((self.problem.n_rows, room), dtype=self.problem.dtype)
+            for (begin, end), shard in zip(self._bounds, shards, strict=True):
+                state.Z[begin:end, : shard.Z.shape[1]] = shard.Z
+        state.check(self.problem, all(crew.ask("is_finite", [None] * crew.n_shards)))
+
+
+class Meeting:
+    """The steps of a sweep, in each of which the shards are told something, and some asked.
+
+    Parameters
+    ----------
+    problem
+        What the chain is conditioned on; its cells are the shards' own business.
+    crew
+        The shards.
+    n_free
+        How many rows are not pinned; None: all.
+    moves
+        Whether whole features move too, which needs a few more meetings.
+    """
+
+    def __init__(self, problem: Problem, crew: Crew, n_free: int | None = None, moves: bool = True) -> None:
+        self.problem = problem
+        self.crew = crew
+        self._n_free = problem.n_rows if n_free is None else n_free
+        self._moves = moves
+        self._counts: list[Counts] | None = None
+
+    def sweep(self, shared: Shared, adapt: bool = False) -> None:
+        """Make one sweep; the first begins with weights, of which a start knows nothing."""
+        if shared.sweep == 0:
+            self._start(shared)
+        sums = self.flip(shared)
+        if self._moves:
+            sums = move_features(self.problem, self.crew, shared, sums, self._n_free)
+            self._counts = None
+        draw_alpha(self.problem, shared)
+        draw_weights(self.problem, shared, sums.ZZ, sums.ZY, sums.squares)
+        if self.problem.priors.weighted:
+            self.rescale(shared, sums)
+        self.move_scales(shared, adapt)
+        self.draw_cells(shared)
+        shared.sweep += 1
+
+    def _start(self, shared: Shared) -> None:
+        """Draw weights for the features that a chain starts with."""
+        inv_sd = 1.0 / np.sqrt(self.problem.per_pseudo_column(shared.variance))
+        found = self.crew.ask("sums", [(shared.width, inv_sd)] * self.crew.n_shards)
+        ZZ, ZY, squares = (sum(getattr(one, name) for one in found) for name in ("ZZ", "ZY", "squares"))
+        draw_weights(self.problem, shared, ZZ, ZY, squares)
+
+    def flip(self, shared: Shared) -> Sums:
+        """Features given weights: all shards at once, births in one of them; return the sums."""
+        problem, crew, priors = self.problem, self.crew, self.problem.priors
+        bias, width = int(priors.bias), shared.width
+        counts = self._counts or crew.ask("count", [width] * crew.n_shards)
+        total = np.sum(counts, axis=0)
+        log_odds = np.zeros(width)
+        draw_log_odds(shared.rng, total[bias:], problem.n_rows, log_odds[bias:])
+        inv_sd = 1.0 / np.sqrt(problem.per_pseudo_column(shared.variance))
+        most = np.iinfo(np.int64).max if priors.max_features is None else priors.max_features + bias
+        guest = integer_below(shared.rng, crew.n_shards)
+        told = [
+            Flips(
+                rng=fork(shared.rng),
+                weights=shared.B * inv_sd,
+                log_odds=log_odds,
+                inv_sd=inv_sd,
+                is_guest=i == guest,
+                elsewhere=total - here if i == guest else np.zeros_like(total),
+                n_rows=problem.n_rows,
+                log_rate=math.log(shared.alpha / problem.n_rows),
+                max_width=most,
+            )
+            for i, here in enumerate(counts)
+        ]
+        return self._add_up(shared, crew.ask("flip", told), guest)
+
+    def _add_up(self, shared: Shared, found: Sequence[Sums], guest: int) -> Sums:
+        """Add the sums in shard order, and let features follow each other as they are visited."""
+        bias, width = int(self.problem.priors.bias), len(found[guest].ZZ)
+        ZZ, ZY = np.zeros((width, width)), np.zeros((width, self.problem.n_pseudo))
+        squares, counts = np.zeros(self.problem.n_pseudo), np.zeros(width, dtype=np.int64)
+        for one in found:
+            known = len(one.ZZ)
+            counts[:known] += one.counts
+            ZZ[:known, :known] += one.ZZ
+            ZY[:known] += one.ZY
+            squares += one.squares
+        order = np.concatenate([np.arange(bias), found[guest].order])
+        layout = order[(order < bias) | (counts[order] > 0)]
+        self._counts = [_padded(one.counts, width)[layout] for one in found]
+        self.crew.tell("rearrange", [layout] * self.crew.n_shards)
+        shared.width = layout.size
+        return Sums(ZZ[np.ix_(layout, layout)], ZY[layout], squares, layout, counts[layout])
+
+    def rescale(self, shared: Shared, sums: Sums) -> None:
+        """Make the scores of each feature longer and its weights shorter, or the other way round."""
+        problem, bias = self.problem, int(self.problem.priors.bias)
+        scale = problem.per_pseudo_column(shared.variance) * problem.priors.weight_variance
+        lengths = (np.square(shared.B) / scale).sum(axis=1)
+        squares = np.ascontiguousarray(sums.ZZ.diagonal())
+        factors = np.ones(shared.width)
+        known = squares[bias:], sums.counts[bias:], lengths[bias:]
+        draw_factors(shared.rng, *known, problem.n_pseudo, factors[bias:])
+        shared.B /= factors[:, None]
+        self.crew.tell("rescale", [factors] * self.crew.n_shards)
+
+    def move_scales(self, shared: Shared, adapt: bool) -> None:
+        """Thresholds and scales of weights with the pseudo-observations integrated out, in three turns."""
+        for turn in _TURNS:
+            moves = self._proposals(shared, turn)
+            if not moves:
+                continue
+            told = Proposals(
+                columns=tuple(move.column for move in moves),
+                weights=np.column_stack([move.ladder.sign * shared.B[:, move.place] for move in moves]),
+                sds=tuple(move.ladder.sd for move in moves),
+                edges=tuple(move.ladder.edges for move in moves),
+                new_edges=tuple(move.new_edges for move in moves),
+                scales=tuple(math.exp(move.log_scale) for move in moves),
+            )
+            found = self.crew.ask("gains", [told] * self.crew.n_shards)
+            for i, move in enumerate(moves):
+                gains = np.sum([one[i] for one in found], axis=0)
+                move.settle(shared, gains, self.problem.priors.weight_variance, adapt)
+
+    def _proposals(self, shared: Shared, turn: Turn) -> list[LadderMove]:
+        # Scales alone move every other sweep, which pays best for what they cost.
+        often = shared.sweep % 2 == 0
+        moves = []
+        for d, kind in enumerate(self.problem.kinds.values()):
+            ladder = kind.ladder(shared.theta[d])
+            if ladder is None or not (often or shared.theta[d].size):
+                continue
+            move = LadderMove.propose(shared, d, self.problem.slices[d].start, ladder, turn)
+            if move is not None:
+                moves.append(move)
+        return moves
+
+    def draw_cells(self, shared: Shared) -> None:
+        """Pseudo-observations given everything else."""
+        theta = tuple(one.copy() for one in shared.theta)
+        self.crew.tell(
+            "draw_cells",
+            [
+                Cells(fork(shared.rng), shared.B, shared.variance.copy(), theta)
+                for _ in range(self.crew.n_shards)
+            ],
+        )
+
+
+def _padded(values: NDArray[Any], size: int) -> Counts:
+    out = np.zeros(size, dtype=np.int64)
+    out[: values.size] = values
+    return out

@@ -1,0 +1,66 @@
+"""What the rows of a chain share, and how it is drawn given the sums over the rows."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+
+from glfm.frames.column import FloatArray
+from glfm.kernels.random import gamma
+from glfm.kernels.weights import draw_noise_and_weights
+from glfm.kinds.base import Rng
+from glfm.sampling.problem import Problem
+
+__all__ = ["Shared", "draw_alpha", "draw_weights"]
+
+
+class Shared(Protocol):
+    """Weights, noise, thresholds, alpha, and the chain's own random stream; a `State` is one."""
+
+    rng: Rng
+    width: int
+    B: FloatArray
+    variance: FloatArray
+    theta: list[FloatArray]
+    step: list[FloatArray]
+    alpha: float
+    sweep: int
+
+
+def draw_alpha(problem: Problem, shared: Shared) -> None:
+    """Draw alpha given the number of features."""
+    priors = problem.priors
+    if priors.alpha is None:
+        shape, rate = priors.alpha_prior
+        n_features = shared.width - int(priors.bias)
+        shared.alpha = gamma(shared.rng, shape + n_features) / (rate + problem.harmonic)
+
+
+def draw_weights(
+    problem: Problem, shared: Shared, ZZ: FloatArray, ZY: FloatArray, squares: FloatArray
+) -> None:
+    """Draw noise variances with the weights integrated out, then the weights.
+
+    ZZ is Z'Z, ZY is Z'Y in units of the present noise, `squares` y'y.
+    """
+    sampled, shape, rate = problem.noise
+    variance = problem.per_pseudo_column(shared.variance)
+    shared.B = np.empty((shared.width, problem.n_pseudo))
+    draw_noise_and_weights(
+        shared.rng,
+        ZZ,
+        ZY,
+        shared.width,
+        problem.n_rows,
+        squares,
+        problem.priors.weight_variance,
+        sampled,
+        shape,
+        rate,
+        variance,
+        shared.B,
+    )
+    shared.variance[problem.owner] = variance
+    # Before cells are drawn: truncated normals around NaN are none.
+    problem.check_columns("weights", np.isfinite(np.square(shared.B).sum(axis=0)))

@@ -1,0 +1,357 @@
+"""Some rows of a table in the parallel sampler: what they are told, what they do, what they answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from threading import Event
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from glfm.frames.column import FloatArray
+from glfm.kernels.jit import Rng
+from glfm.kernels.matrices import sum_rows
+from glfm.kernels.parallel import count_rows, flip_rows, gram_matrix, rearrange, scatter, sums_over
+from glfm.kernels.scores import scatter_scores, score_rows, sum_scores
+from glfm.kernels.thresholds import level_gains
+from glfm.kernels.weights import are_finite, row_means, sums_of_squares
+from glfm.sampling.problem import Problem
+
+__all__ = [
+    "Begin",
+    "Cells",
+    "Crew",
+    "Cuts",
+    "Flips",
+    "Proposals",
+    "Scatter",
+    "Shard",
+    "Stopped",
+    "Sums",
+    "draw_cells",
+    "look",
+]
+
+Counts = NDArray[np.int64]
+_ROWS_AT_ONCE = 8192  # between two looks at whether to stop
+
+
+class Stopped(Exception):  # noqa: N818 - no error
+    """A sweep was given up because it was asked to."""
+
+
+def look(stop: Event | None) -> None:
+    """Raise `Stopped` if the event is set."""
+    if stop is not None and stop.is_set():
+        raise Stopped
+
+
+@dataclass(frozen=True, eq=False)
+class Flips:
+    """What a shard must know to flip its features, with weights in units of the noise.
+
+    `elsewhere` is how many rows of other shards have each feature; it is zero for all but the guest shard.
+    """
+
+    rng: Rng
+    weights: FloatArray
+    log_odds: FloatArray
+    inv_sd: FloatArray
+    is_guest: bool
+    elsewhere: Counts
+    n_rows: int
+    log_rate: float
+    max_width: int
+
+
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """What a shard adds to Z'Z, to Z'Y in units of the noise, to y'y, to counts; and its order of visits."""
+
+    ZZ: FloatArray
+    ZY: FloatArray
+    squares: FloatArray
+    order: Counts
+    counts: Counts
+
+
+@dataclass(frozen=True, eq=False)
+class Proposals:
+    """New edges between levels for some columns, and a factor for their means."""
+
+    columns: tuple[int, ...]
+    weights: FloatArray  # features x columns, with the sign that makes levels rise
+    sds: tuple[float, ...]
+    edges: tuple[FloatArray, ...]
+    new_edges: tuple[FloatArray, ...]
+    scales: tuple[float, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """What a shard must know to draw its pseudo-observations."""
+
+    rng: Rng
+    weights: FloatArray
+    variance: FloatArray
+    theta: tuple[FloatArray, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Scatter:
+    """A new feature that every row takes with probability `share`."""
+
+    rng: Rng
+    share: float
+    width: int
+
+
+@dataclass(frozen=True, eq=False)
+class Begin:
+    """What a shard must know to draw the pseudo-observations that a chain starts with."""
+
+    rng: Rng
+    variance: FloatArray
+    theta: tuple[FloatArray, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Cuts:
+    """Features to start with: the rows whose centred pseudo-observations lie beyond a cut of a direction.
+
+    If features are weighted, `cuts` are the units of the scores along the directions, of all rows.
+    """
+
+    means: FloatArray
+    directions: FloatArray  # pseudo-columns x features
+    cuts: FloatArray
+
+
+class Crew(Protocol):
+    """The shards of one chain, wherever they are."""
+
+    @property
+    def n_shards(self) -> int:
+        """How many there are."""
+
+    def ask(self, what: str, told: Sequence[Any]) -> list[Any]:
+        """Call a method of every shard, each with its own argument; return the answers in shard order."""
+
+    def tell(self, what: str, told: Sequence[Any]) -> None:
+        """Call a method of which nobody waits for the answer, before anything that is asked later."""
+
+
+@dataclass(eq=False)
+class Shard:
+    """Rows of a table with their features and pseudo-observations.
+
+    Unused columns of Z are zero; weighted features stand there with their scores. `scattered` is a feature
+    that has been proposed; once `stop` is set, work is given up.
+    """
+
+    problem: Problem
+    Z: NDArray[Any]
+    Y: FloatArray
+    scattered: NDArray[Any] | None = None
+    stop: Event | None = None
+
+    def begin(self, told: Begin) -> tuple[FloatArray, FloatArray]:
+        """Draw pseudo-observations as if weights were zero; return how many are observed, and their sums."""
+        problem = self.problem
+        if self.Y.shape != (problem.n_rows, problem.n_pseudo):
+            self.Y = np.zeros((problem.n_rows, problem.n_pseudo))
+        rng, zero = told.rng.copy(), np.zeros_like(self.Y)
+        for d, kind in enumerate(problem.kinds.values()):
+            part = problem.slices[d]
+            known = float(told.variance[d]), told.theta[d], self.Y[:, part]
+            kind.draw_pseudo(rng, problem.evidence[d], zero[:, part], *known)
+        observed = ~np.isnan(problem.x)[:, problem.owner]
+        return observed.sum(axis=0, dtype=np.float64), np.where(observed, self.Y, 0.0).sum(axis=0)
+
+    def spread(self, means: FloatArray) -> FloatArray:
+        """Return the sums of squares and products of centred pseudo-observations, zero in the holes."""
+        known = self._centred(means)
+        return np.asarray(np.einsum("ni,nj->ij", known, known))
+
+    def cut(self, told: Cuts) -> Counts:
+        """Take features to start with, behind the bias if there is one; return how many rows have each."""
+        bias, n_features = int(self.problem.priors.bias), told.cuts.size
+        width = bias + n_features
+        self.Z = np.zeros((self.problem.n_rows, max(2 * width, 16)), dtype=self.problem.dtype)
+        self.Z[:, :bias] = 1
+        scores = np.einsum("ns,sk->nk", self._centred(told.means), told.directions)
+        taken = scores / told.cuts if self.problem.priors.weighted else scores > told.cuts
+        self.Z[:, bias:width] = np.where(self.problem.pinned_rows[:, None], 0, taken)
+        return self.count(width)
+
+    def _centred(self, means: FloatArray) -> FloatArray:
+        known = self.Y - means
+        known[np.isnan(self.problem.x)[:, self.problem.owner]] = 0.0
+        return known
+
+    def count(self, width: int) -> Counts:
+        """Return how many rows have each feature."""
+        counts = np.empty(width, dtype=np.int64)
+        count_rows(self.Z, width, counts)
+        return counts
+
+    def flip(self, told: Flips) -> Sums:
+        """Update the features of all rows and their holes."""
+        problem, bias = self.problem, int(self.problem.priors.bias)
+        rng, sweep = told.rng.copy(), score_rows if problem.priors.weighted else flip_rows
+        row, width = 0, len(told.weights)
+        W = told.weights
+        known: Any = told.log_odds, self.count(width), told.elsewhere, W, gram_matrix(W)
+        order = np.arange(bias, width, dtype=np.int64)
+        while row < problem.n_rows:
+            look(self.stop)
+            room = self.Z.shape[1]
+            order = _enlarged(order, (room,))
+            log_odds, here, elsewhere = (_enlarged(array, (room,)) for array in known[:3])
+            W = _enlarged(known[3], (room, problem.n_pseudo))
+            G = _enlarged(known[4], (room, room))
+            known = log_odds, here, elsewhere, W, G
+            row, width, needed = sweep(
+                rng,
+                self.Z,
+                width,
+                bias,
+                self.Y,
+                *problem.holes,
+                problem.pinned_rows,
+                told.inv_sd,
+                told.is_guest,
+                told.n_rows,
+                told.log_rate,
+                problem.priors.weight_variance,
+                told.max_width,
+                row,
+                min(row + _ROWS_AT_ONCE, problem.n_rows),
+                order,
+                *known,
+            )
+            if needed > room:
+                self.Z = _enlarged(self.Z, (self.Z.shape[0], max(needed, 2 * room)))
+        return self.sums((width, told.inv_sd), order[: width - bias])
+
+    def sums(self, told: tuple[int, FloatArray], order: Counts | None = None) -> Sums:
+        """Return the sums over the rows of so many features, in units of the noise."""
+        width, inv_sd = told
+        order = np.arange(int(self.problem.priors.bias), width) if order is None else order
+        S = self.problem.n_pseudo
+        ZZ, ZY, squares = np.empty((width, width)), np.empty((width, S)), np.empty(S)
+        if self.problem.priors.weighted:
+            sum_scores(self.Z, width, self.Y, inv_sd, ZZ, ZY)
+            counts = self.count(width)
+        else:
+            sum_rows(self.Z, width, self.Y, inv_sd, ZZ, ZY)
+            counts = ZZ.diagonal().astype(np.int64)
+        sums_of_squares(self.Y, squares)
+        return Sums(ZZ, ZY, squares, order, counts)
+
+    def rescale(self, factors: FloatArray) -> None:
+        """Multiply the scores of each feature by a factor."""
+        self.Z[:, : factors.size] *= factors
+
+    def rearrange(self, layout: Counts) -> None:
+        """Let feature j be what feature `layout[j]` was; one that stands beyond what is known has no row."""
+        known = self.Z.shape[1]
+        if layout.size > known:
+            self.Z = _enlarged(self.Z, (self.Z.shape[0], 2 * layout.size))
+        rearrange(self.Z, known, layout)
+
+    def overlap(self, told: tuple[int, int, int]) -> tuple[FloatArray, FloatArray]:
+        """Return, over the rows that have both of two features, how many have each feature, and sums of y."""
+        j, k, width = told
+        return self._sums_over(self.Z[:, j] & self.Z[:, k], width)
+
+    def exclude(self, told: tuple[int, int]) -> None:
+        """Let feature k be "k or j but not both"."""
+        k, j = told
+        self.Z[:, k] ^= self.Z[:, j]
+
+    def scatter(self, told: Scatter) -> tuple[FloatArray, FloatArray]:
+        """Propose a feature; return its products with each feature and itself, its rows, and sums of y."""
+        problem = self.problem
+        z = self.scattered = np.empty(problem.n_rows, dtype=problem.dtype)
+        take = scatter_scores if problem.priors.weighted else scatter
+        take(told.rng.copy(), told.share, problem.pinned_rows, z)
+        products, sums = self._sums_over(z, told.width)
+        of_itself = float((z * z).sum())
+        return np.append(products, [of_itself, float(np.count_nonzero(z))]), sums
+
+    def adopt(self, width: int) -> None:
+        """Let the proposed feature stand behind `width` others."""
+        assert self.scattered is not None
+        if width >= self.Z.shape[1]:
+            self.Z = _enlarged(self.Z, (self.Z.shape[0], 2 * width + 1))
+        self.Z[:, width] = self.scattered
+
+    def _sums_over(self, z: NDArray[Any], width: int) -> tuple[FloatArray, FloatArray]:
+        rows, sums = np.empty(width), np.empty(self.problem.n_pseudo)
+        sums_over(self.Z, width, self.Y, z, rows, sums)
+        return rows, sums
+
+    def is_finite(self, told: None) -> bool:
+        """Whether the pseudo-observations are numbers."""
+        return bool(are_finite(self.Y, np.zeros((0, 0)), np.zeros(0)))
+
+    def gains(self, told: Proposals) -> list[FloatArray]:
+        """Return the change of the log-likelihood of the observed cells of each column, by level."""
+        problem = self.problem
+        means = np.empty((problem.n_rows, len(told.columns)))
+        row_means(self.Z, len(told.weights), told.weights, 0, problem.n_rows, means)
+        found = []
+        for i, d in enumerate(told.columns):
+            out = np.empty(told.edges[i].size - 1)
+            level_gains(
+                problem.evidence[d][0],
+                np.ascontiguousarray(means[:, i]),
+                told.sds[i],
+                told.edges[i],
+                told.new_edges[i],
+                told.scales[i],
+                out,
+            )
+            found.append(out)
+        return found
+
+    def draw_cells(self, told: Cells) -> None:
+        """Draw the pseudo-observations given everything else."""
+        width = len(told.weights)
+        known = self.Z, width, told.weights, told.variance, told.theta, self.Y
+        draw_cells(told.rng.copy(), self.problem, *known, self.stop)
+
+
+def draw_cells(
+    rng: Rng,
+    problem: Problem,
+    Z: NDArray[Any],
+    width: int,
+    weights: FloatArray,
+    variance: FloatArray,
+    theta: Sequence[FloatArray],
+    Y: FloatArray,
+    stop: Event | None = None,
+) -> None:
+    """Draw the pseudo-observations `Y`, in place, given features, weights, noise and thresholds."""
+    kinds = list(problem.kinds.values())
+    room = np.empty((min(problem.n_rows, problem.blocks[0][1]), problem.n_pseudo))
+    for (begin, end), evidence in zip(problem.blocks, problem.block_evidence, strict=True):
+        look(stop)
+        means = room[: end - begin]
+        row_means(Z, width, weights, begin, end, means)
+        for d, kind in enumerate(kinds):
+            part = problem.slices[d]
+            kind.draw_pseudo(
+                rng, evidence[d], means[:, part], float(variance[d]), theta[d], Y[begin:end, part]
+            )
+
+
+def _enlarged(array: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
+    """Return a copy with more room, zero where there was nothing."""
+    out = np.zeros(shape, dtype=array.dtype)
+    out[tuple(slice(n) for n in array.shape)] = array
+    return out

@@ -1,0 +1,159 @@
+"""What a chain carries from sweep to sweep: plain arrays and its random stream."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from glfm.errors import SamplerError
+from glfm.frames.column import FloatArray
+from glfm.kernels.random import fill_normals, stream, uniform
+from glfm.kernels.weights import are_finite, grows, sums_of_squares
+from glfm.kinds.base import Rng
+from glfm.sampling.problem import Problem
+
+__all__ = ["State"]
+
+_MOST_FEATURES = 40
+_ROTATIONS = 3
+_START_STEP = 0.2
+# The number of threads of linear algebra is the process's: one who sets it must put it back before the next.
+_ONE_AT_A_TIME = threading.Lock()
+
+
+@dataclass(eq=False)
+class State:
+    """One point of a chain.
+
+    Z has room for more columns than are in use: the first `width` count, the bias first if there is one. If
+    features are weighted it has the scores, 0 where a feature is absent and 1 for the bias.
+    """
+
+    rng: Rng
+    Z: NDArray[Any]
+    width: int
+    Y: FloatArray
+    B: FloatArray
+    variance: FloatArray
+    theta: list[FloatArray]
+    step: list[FloatArray]
+    alpha: float
+    sweep: int = 0
+
+    @classmethod
+    def start(cls, problem: Problem, seed: np.random.SeedSequence, Z: NDArray[Any] | None = None) -> State:
+        """Return a start near the data, at random, or one with the features, or scores, `Z`."""
+        state = cls.blank(problem, seed)
+        rng, bias = state.rng, int(problem.priors.bias)
+        Y = state.Y = np.zeros((problem.n_rows, problem.n_pseudo))
+        zero = np.zeros_like(Y)
+        for d, kind in enumerate(problem.kinds.values()):
+            part = problem.slices[d]
+            known = float(state.variance[d]), state.theta[d], Y[:, part]
+            kind.draw_pseudo(rng, problem.evidence[d], zero[:, part], *known)
+        features = _starting_features(rng, problem, Y) if Z is None else np.asarray(Z, dtype=problem.dtype)
+        state.width = features.shape[1] + bias
+        state.B = np.zeros((state.width, problem.n_pseudo))
+        state.Z = np.zeros((problem.n_rows, max(2 * state.width, 16)), dtype=problem.dtype)
+        state.Z[:, :bias] = 1
+        state.Z[:, bias : state.width] = features
+        return state
+
+    @classmethod
+    def blank(cls, problem: Problem, seed: np.random.SeedSequence) -> State:
+        """Return what rows will share at the start, without rows and features."""
+        kinds, priors = list(problem.kinds.values()), problem.priors
+        return cls(
+            rng=stream(seed),
+            Z=np.zeros((0, 0), dtype=problem.dtype),
+            width=0,
+            Y=np.zeros((0, problem.n_pseudo)),
+            B=np.zeros((0, problem.n_pseudo)),
+            variance=np.array([kind.noise_variance or 1.0 for kind in kinds]),
+            theta=[kind.initial_theta() for kind in kinds],
+            step=[np.full(kind.n_steps, _START_STEP) for kind in kinds],
+            alpha=priors.alpha if priors.alpha is not None else priors.alpha_prior[0] / priors.alpha_prior[1],
+        )
+
+    def copy(self) -> State:
+        """Return the same state in arrays of its own."""
+        return replace(
+            self,
+            rng=self.rng.copy(),
+            Z=self.Z.copy(),
+            Y=self.Y.copy(),
+            B=self.B.copy(),
+            variance=self.variance.copy(),
+            theta=[theta.copy() for theta in self.theta],
+            step=[step.copy() for step in self.step],
+        )
+
+    def check(self, problem: Problem, rows_are_good: bool = False) -> None:
+        """Raise `SamplerError` if a number is not what a state can have; rows may be known to be good."""
+        if not are_finite(self.Y[:0] if rows_are_good else self.Y, self.B, self.variance):
+            squares = np.empty(problem.n_pseudo)
+            sums_of_squares(self.Y, squares)
+            problem.check_columns("pseudo-observations", np.isfinite(squares))
+            problem.check_columns("weights", np.isfinite(np.square(self.B).sum(axis=0)))
+            noise = problem.per_pseudo_column(self.variance)
+            problem.check_columns("noise variances", (noise > 0.0) & (noise < np.inf))
+            raise SamplerError("The sum of all squares is not finite.")
+        if problem.priors.weighted and not np.isfinite(self.Z).all():
+            raise SamplerError("The scores of the features are not all finite.")
+        for d, theta in enumerate(self.theta):
+            if theta.size and not grows(theta):
+                raise SamplerError(f"The thresholds of column {problem.names[d]!r} have lost their order.")
+        if not 0.0 < self.alpha < np.inf:
+            raise SamplerError(f"The concentration alpha has become {self.alpha:g}.")
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """How many rows have each feature in use, the bias included."""
+        return np.asarray(np.count_nonzero(self.Z[:, : self.width], axis=0), dtype=np.int64)
+
+    def grow(self, width: int) -> None:
+        """Make room for at least `width` features."""
+        room = np.zeros((self.Z.shape[0], max(width, 2 * self.Z.shape[1])), dtype=self.Z.dtype)
+        room[:, : self.width] = self.Z[:, : self.width]
+        self.Z = room
+
+
+def _starting_features(rng: Rng, problem: Problem, Y: FloatArray) -> NDArray[np.uint8]:
+    """Return features to start from: random directions among the leading principal components of Y, cut.
+
+    Each rotation of the components that stand out of the noise gives as many features; a few rotations give
+    more than there are components, as binary features need. Directions, sides and cuts are random, so that
+    chains start apart. To start with too many is better than with too few: dropping one is a single move.
+    """
+    known = Y - _column_means(problem, Y)
+    known[np.isnan(problem.x)[:, problem.owner]] = 0.0
+    if not known.size:
+        return np.zeros((problem.n_rows, 0), dtype=np.uint8)
+    bound = problem.priors.max_features
+    most = _MOST_FEATURES if bound is None else min(bound, _MOST_FEATURES)
+    # The same bits whatever the number of threads.
+    with _ONE_AT_A_TIME, threadpool_limits(1, user_api="blas"):
+        variances, directions = np.linalg.eigh(known.T @ known / problem.n_rows)
+        # The largest variance that independent columns would show (Marchenko and Pastur).
+        edge = np.median(variances) * (1.0 + np.sqrt(problem.n_pseudo / problem.n_rows)) ** 2
+        leading = directions[:, ::-1][:, : max(int((variances > edge).sum()), 1)]
+        normals = np.empty(_ROTATIONS * leading.shape[1] ** 2)
+        fill_normals(rng, normals)
+        turned = [np.linalg.qr(one)[0] for one in normals.reshape(_ROTATIONS, leading.shape[1], -1)]
+        scores = known @ leading @ np.hstack(turned)[:, :most]
+    Z = np.zeros(scores.shape, dtype=np.uint8)
+    for k in range(scores.shape[1]):  # a random direction has no side of its own
+        Z[:, k] = scores[:, k] > np.quantile(scores[:, k], 0.5 + 0.4 * uniform(rng))
+    Z[problem.pinned_rows] = 0
+    return Z[:, Z.any(axis=0)]
+
+
+def _column_means(problem: Problem, Y: FloatArray) -> FloatArray:
+    """Return the means of the pseudo-columns over their observed cells."""
+    observed = ~np.isnan(problem.x)[:, problem.owner]
+    return np.asarray(np.where(observed, Y, 0.0).sum(axis=0) / np.maximum(observed.sum(axis=0), 1))

@@ -1,0 +1,431 @@
+"""Which kind each column of a table is, and why; inferred, given, or read from JSON."""
+
+from __future__ import annotations
+
+import json
+import re
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from difflib import get_close_matches
+from html import escape
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from glfm.errors import FitWarning, SchemaError
+from glfm.frames.column import Column
+from glfm.frames.frame import Frame
+from glfm.kinds import KINDS, Kind, find_kind
+from glfm.kinds.levelled import LevelledKind
+from glfm.kinds.numeric import NumericKind
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Schema"]
+
+_FORMAT, _VERSION = "glfm-schema", 1
+_FEW = 20  # up to so many values nothing looks like an id
+_ID_NAME = re.compile(
+    r"(^|[^a-zA-Z])(id|key|code|uuid|no|nr|number|index)$|[a-z]Id$|ID$|patno$", re.IGNORECASE
+)
+_ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}([ T]\d{2}:|$)")
+_PAIR = re.compile(r"\[\n\s+([-+.\de]+),\n\s+([-+.\de]+)\n\s+\]")  # of numbers, over four lines
+_DATES = "looks like dates: call it real to model it in days"
+_HEAD = ("column", "kind", "details", "reason")
+
+
+class Schema(Mapping[str, Kind | None]):
+    """The kind of every column, in the order of the table, with a reason in words.
+
+    Parameters
+    ----------
+    kinds
+        {column: kind name, toolbox letter, `Kind` class or instance, or "ignore"}; None also means ignore.
+    reasons
+        {column: why it is of this kind}; "given" where nothing is said.
+    evidence
+        What `infer(evidence=True)` found out; see the property.
+
+    Examples
+    --------
+    >>> import glfm, pandas as pd
+    >>> df = pd.DataFrame({"visits": [0, 2, None, 5], "pain": ["no", "some", "some", None]})
+    >>> glfm.Schema.infer(df, {"pain": glfm.Ordinal(levels=["no", "some", "much"])})
+    column  kind     details   reason
+    visits  count    softplus  whole numbers, none negative
+    pain    ordinal  3 levels  given
+    """
+
+    def __init__(
+        self,
+        kinds: Mapping[Any, object],
+        reasons: Mapping[str, str] | None = None,
+        evidence: pd.DataFrame | None = None,
+    ) -> None:
+        if not isinstance(kinds, Mapping):
+            raise SchemaError(
+                f"A schema is a glfm.Schema or a dictionary of column and kind, not a {type(kinds).__name__}."
+            )
+        self._kinds = {str(name): _find(str(name), kind) for name, kind in kinds.items()}
+        self._reasons = {name: (reasons or {}).get(name, "given") for name in self._kinds}
+        self._evidence = evidence
+
+    @classmethod
+    def infer(
+        cls,
+        data: Any,
+        given: Mapping[Any, object] | None = None,
+        *,
+        evidence: bool = False,
+        predictive: bool = False,
+    ) -> Schema:
+        """Choose a kind for every column that is not `given`, and learn what the kinds leave open.
+
+        Parameters
+        ----------
+        data
+            A table: pandas, polars, pyarrow or a 2-D array.
+        given
+            A schema, or {column: kind} for some or all columns.
+        evidence
+            Whether to try columns whose values leave their kind open as each kind that they allow: whole
+            numbers as count, ordinal and categorical or, from 21 different ones on, as count, positive and
+            real; ordered categories, and text that numbers put into an order, as ordinal and categorical.
+            Short fits to at most 1,000 rows then predict hidden cells, and a kind that makes them more
+            probable than the one chosen by rule, by more than three standard errors, replaces it; of several,
+            the simplest that is not clearly worse than the best. It takes seconds to a minute.
+        predictive
+            Whether what kinds leave open is chosen to fill holes best rather than to be read: numbers have
+            the mapping "quantile", and levels observed less than ten times stand together. It is what
+            `Imputer` and the command impute use.
+        """
+        table = Frame.read(data)
+        known = given if isinstance(given, Schema) else Schema({} if given is None else given)
+        for name in known:
+            if name not in table.names:
+                raise SchemaError(_unknown_column(name, table.names))
+        kinds: dict[str, Kind | None] = {}
+        reasons: dict[str, str] = {}
+        ignored: dict[str, str] = {}
+        empty = []
+        for name in table.names:
+            if name in known and known[name] is None:
+                kinds[name], reasons[name] = None, known.reasons[name]
+                continue
+            column = table.column(name)
+            _refuse(column, known.get(name))
+            if name in known:
+                kind, reasons[name] = known[name], known.reasons[name]
+            else:
+                kind, reasons[name] = _choose(column)
+                if kind is None:
+                    ignored[name] = reasons[name]
+            if kind is not None and not column.observed.size:
+                empty.append(name)
+            if kind is not None and predictive:
+                kind = kind.to_predict()
+            kinds[name] = None if kind is None else _learn(kind, column)
+        if all(kind is None for kind in kinds.values()):
+            raise SchemaError(
+                f"Every column is ignored ({_listing(kinds)}): give the kind of at least one in the schema."
+            )
+        _warn(ignored, empty)
+        if not evidence:
+            return cls(kinds, reasons)
+        # Fits know schemas, not schemas fits: the one import that points the other way.
+        from glfm.analysis.kind_evidence import plausible, weigh
+
+        modelled: dict[str, Kind] = {name: kind for name, kind in kinds.items() if kind is not None}
+        options = {
+            name: plausible(table.column(name), kind) for name, kind in modelled.items() if name not in known
+        }
+        doubtful = {name: some for name, some in options.items() if len(some) > 1}
+        found = weigh(table, modelled, reasons, doubtful)
+        return cls({**kinds, **found.kinds}, reasons | found.reasons, found.table)
+
+    # ---- mapping
+
+    def __getitem__(self, name: str) -> Kind | None:
+        try:
+            return self._kinds[name]
+        except KeyError:
+            raise KeyError(_unknown_column(name, self._kinds)) from None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._kinds)
+
+    def __len__(self) -> int:
+        return len(self._kinds)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._kinds
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Schema):
+            return NotImplemented
+        return list(self.items()) == list(other.items()) and self._reasons == other._reasons
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def kinds(self) -> dict[str, Kind]:
+        """The kinds of the modelled columns, in order."""
+        return {name: kind for name, kind in self._kinds.items() if kind is not None}
+
+    @property
+    def reasons(self) -> dict[str, str]:
+        """Why each column is of its kind."""
+        return dict(self._reasons)
+
+    @property
+    def evidence(self) -> pd.DataFrame | None:
+        """What hidden cells say of doubtful columns; None where nobody asked with `infer(evidence=True)`.
+
+        One row per column and plausible kind, first the one that was chosen by rule: the number of hidden
+        `cells`, their mean log probability (`log_score`, in nats), its `difference` from that of the rule's
+        kind with a standard `error`, and which kind was `chosen`. All are probabilities of the value as it
+        was written down: of a density, a whole number has the unit around it.
+        """
+        return None if self._evidence is None else self._evidence.copy()
+
+    @property
+    def ignored(self) -> list[str]:
+        """The columns that are not modelled."""
+        return [name for name, kind in self._kinds.items() if kind is None]
+
+    # ---- JSON
+
+    def to_json(self, path: str | PathLike[str] | None = None) -> str:
+        """Return the schema as JSON that can be edited by hand; write it to `path` if there is one."""
+        columns = {name: self._to_dict(name) for name in self}
+        data = {"format": _FORMAT, "version": _VERSION, "columns": columns}
+        text = json.dumps(data, indent=2, ensure_ascii=False) + "\n"
+        text = _PAIR.sub(r"[\1, \2]", text)
+        if path is not None:
+            Path(path).write_text(text, encoding="utf-8")
+        return text
+
+    def _to_dict(self, name: str) -> dict[str, Any]:
+        kind = self[name]
+        try:
+            data = {"kind": "ignore"} if kind is None else kind.to_dict()
+            json.dumps(data, allow_nan=False)
+        except (SchemaError, TypeError, ValueError) as error:
+            raise SchemaError(f"Column {name!r} cannot be written to JSON: {_tail(error)}") from error
+        return {"kind": data.pop("kind"), "reason": self._reasons[name], **data}
+
+    @classmethod
+    def from_json(cls, source: str | PathLike[str]) -> Schema:
+        """Read a schema from JSON text or from the file at a path."""
+        data = _parse(source)
+        kinds: dict[str, Kind | None] = {}
+        reasons: dict[str, str] = {}
+        for name, entry in data["columns"].items():
+            if not isinstance(entry, dict) or not isinstance(entry.get("reason", ""), str):
+                raise SchemaError(
+                    f"Column {name!r} of the JSON schema must be an object such as "
+                    f'{{"kind": "count", "reason": "given"}}, not {json.dumps(entry)[:80]}.'
+                )
+            arguments = dict(entry)
+            reasons[name] = arguments.pop("reason", "given")
+            if arguments == {"kind": "ignore"}:
+                kinds[name] = None
+                continue
+            try:
+                kinds[name] = Kind.from_dict(arguments)
+            except (TypeError, ValueError) as error:
+                raise SchemaError(f"Column {name!r} of the JSON schema: {_tail(error)}") from error
+        return cls(kinds, reasons)
+
+    # ---- print
+
+    def _rows(self) -> list[tuple[str, str, str, str]]:
+        return [
+            (name, "ignore" if kind is None else kind.name, _details(kind), self._reasons[name])
+            for name, kind in self.items()
+        ]
+
+    def __repr__(self) -> str:
+        rows = [_HEAD, *self._rows()]
+        widths = [max(len(row[i]) for row in rows) for i in range(len(_HEAD))]
+        return "\n".join(
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+            for row in rows
+        )
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th>{cell}</th>" for cell in _HEAD)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in self._rows()
+        )
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+# ---- choosing a kind
+
+
+def _find(name: str, kind: object) -> Kind | None:
+    if kind is None or (isinstance(kind, str) and kind == "ignore"):
+        return None
+    try:
+        return find_kind(kind)
+    except SchemaError as error:
+        raise SchemaError(f"Column {name!r}: {_tail(error)}") from error
+
+
+def _learn(kind: Kind, column: Column) -> Kind:
+    """Fill in what a kind leaves open; refuse a column whose levels nobody knows."""
+    learnt = kind.learn(column)
+    if isinstance(learnt, LevelledKind) and not learnt.levels:
+        raise SchemaError(
+            f"Column {column.name!r} has no observed cell, so its levels are unknown: give them, as in "
+            f'glfm.{type(learnt).__name__}(levels=["no", "yes"]), or set it to "ignore".'
+        )
+    return learnt
+
+
+def _choose(column: Column) -> tuple[Kind | None, str]:
+    """Return the kind of a column that nobody has named, and the reason."""
+    reason = _why_ignored(column)
+    if reason is not None:
+        return None, reason
+    if not column.observed.size and not column.declared_levels and column.type != "bool":
+        return find_kind("real"), "no observed cell"
+    for cls in sorted(KINDS.values(), key=lambda cls: cls.priority):
+        reason = cls.claim(column)
+        if reason is not None:
+            return cls(), reason
+    raise SchemaError(
+        f'Column {column.name!r} looks like none of {", ".join(KINDS)}: name its kind or set it to "ignore".'
+    )
+
+
+def _why_ignored(column: Column) -> str | None:
+    n_distinct, n_observed = len(column.distinct), column.observed.size
+    if n_distinct <= _FEW:
+        return None
+    if column.type == "string" and all(map(_ISO_DATE.match, column.distinct)):
+        return _DATES
+    if column.type in ("string", "category") and 4 * n_distinct > n_observed:
+        return f"looks like an id or free text: {n_distinct} values in {n_observed} cells"
+    if column.is_whole and n_distinct == n_observed:
+        if np.all(np.diff(column.distinct) == 1):
+            return "looks like a row number: every value once, in steps of 1"
+        if np.all(np.diff(column.observed) > 0):
+            return "looks like a row number: whole numbers that grow from row to row"
+        if _ID_NAME.search(column.name):
+            return "looks like an id: every value once, and the name says so"
+    return None
+
+
+def _refuse(column: Column, given: Kind | None) -> None:
+    """Raise a sentence for a column that no kind can model, or that nobody has asked to model."""
+    if column.type == "date" and not isinstance(given, NumericKind):
+        raise SchemaError(
+            f'Column {column.name!r} holds dates or times: say in the schema that it is "real", which models '
+            'it in days, or set it to "ignore".'
+        )
+    if column.type == "other" and (given is None or not _is_hashable(column)):
+        types = sorted({type(value).__name__ for value in column.observed})
+        raise SchemaError(
+            f"Column {column.name!r} holds values of type {', '.join(types[:4])}: convert it to numbers "
+            'or to text, or set it to "ignore".'
+        )
+
+
+def _is_hashable(column: Column) -> bool:
+    try:
+        return len(column.distinct) >= 0
+    except TypeError:
+        return False
+
+
+def _warn(ignored: Mapping[str, str], empty: list[str]) -> None:
+    if ignored:
+        name, reason = next(iter(ignored.items()))
+        kind = "real" if reason == _DATES else "categorical"
+        warnings.warn(
+            f"Ignoring {_listing(ignored)}, which look like ids, dates, row numbers or free text: to model "
+            f'one, name its kind in the schema, as in {{{name!r}: "{kind}"}}; to agree, say "ignore".',
+            FitWarning,
+            stacklevel=4,
+        )
+    if empty:
+        warnings.warn(
+            f"No cell is observed in {_listing(empty)}: it is kept and drawn from its prior; set it to "
+            '"ignore" to leave it out.',
+            FitWarning,
+            stacklevel=4,
+        )
+
+
+# ---- words
+
+
+def _details(kind: Kind | None) -> str:
+    levels = getattr(kind, "levels", None)
+    if levels is not None:
+        return f"{len(levels)} level{'' if len(levels) == 1 else 's'}"
+    mapping = getattr(kind, "mapping", None)
+    return str(getattr(mapping, "name", mapping or ""))
+
+
+def _listing(names: Iterable[str]) -> str:
+    listed = [repr(name) for name in names]
+    return ", ".join(listed[:8]) + (f" and {len(listed) - 8} more" if len(listed) > 8 else "")
+
+
+def _tail(error: Exception) -> str:
+    """Return the message of an error as the end of a sentence."""
+    text = str(error).rstrip(".")
+    return f"{text[:1].lower()}{text[1:]}."
+
+
+def _unknown_column(name: object, names: Iterable[str]) -> str:
+    names = list(names)
+    close = get_close_matches(str(name), names, n=3)
+    if close:
+        return (
+            f"The table has no column {name!r}: did you mean {' or '.join(repr(match) for match in close)}?"
+        )
+    return f"The table has no column {name!r}: its columns are {_listing(names)}."
+
+
+def _parse(source: str | PathLike[str]) -> dict[str, Any]:
+    """Return the outer object of a JSON schema, checked."""
+    text = source
+    if not (isinstance(text, str) and text.lstrip().startswith("{")):
+        try:
+            text = Path(source).read_text(encoding="utf-8")
+        except (OSError, ValueError) as error:
+            raise SchemaError(
+                f"A schema is JSON text or the path of a file that can be read, not {str(source)[:80]!r}."
+            ) from error
+    try:
+        data = json.loads(text, object_pairs_hook=_unique)
+    except json.JSONDecodeError as error:
+        raise SchemaError(f"The schema is not valid JSON at line {error.lineno}: {error.msg}.") from error
+    except SchemaError:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise SchemaError("The schema has a number or a nesting without end.") from error
+    if not isinstance(data, dict) or data.get("format") != _FORMAT or data.get("version") != _VERSION:
+        raise SchemaError(f'A JSON schema starts with {{"format": "{_FORMAT}", "version": {_VERSION}, ...')
+    unknown = sorted(set(data) - {"format", "version", "columns"})
+    if unknown:
+        raise SchemaError(f"The JSON schema has no key {unknown[0]!r}: use format, version and columns.")
+    if not isinstance(data.get("columns"), dict):
+        raise SchemaError("The JSON schema needs the key 'columns', an object with one entry per column.")
+    return data
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    data = dict(pairs)
+    if len(data) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise SchemaError(f"The JSON schema has the key {twice!r} twice in one place: keep one of the two.")
+    return data

@@ -1,0 +1,1 @@
+"""Fits on disk: model files, checkpoints, tables, ArviZ."""

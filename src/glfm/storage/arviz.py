@@ -1,0 +1,241 @@
+"""The posterior as ArviZ has it; the only module that imports ArviZ."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from glfm.analysis.diagnostics import LABEL_FREE
+from glfm.errors import GLFMError, SchemaError
+from glfm.frames.column import FloatArray
+from glfm.frames.frame import Frame
+from glfm.kinds.levelled import LevelledKind
+from glfm.posterior.alignment import Alignment
+from glfm.sampling.draws import Draw, Draws
+from glfm.sampling.problem import Problem
+
+__all__ = ["to_arviz"]
+
+#: Names of variables and dimensions, which a column of the table cannot have too.
+_OURS = {
+    *("chain", "draw", "row", "feature", "pseudo_column", "noisy_column", "between", "cell", "cells"),
+    *("total_log_likelihood", "n_features", "features_per_row", "alpha", "noise_variance", "threshold"),
+    *("bias", "weight", "activation", "co_activation", "found"),
+}
+
+Variables = dict[str, NDArray[Any]]
+Named = dict[str, list[str]]
+
+
+def to_arviz(
+    frame: Frame,
+    problem: Problem,
+    draws: Draws,
+    aligned: Alignment,
+    seed: np.random.SeedSequence,
+    thin: int = 1,
+) -> Any:
+    """Return an InferenceData (ArviZ 0.x) or a DataTree (1.x); see `GLFM.to_arviz`.
+
+    Chains that were stopped early are cut to the length of the shortest.
+    """
+    if not isinstance(thin, int) or thin < 1:
+        raise SchemaError(f"thin is a whole number from 1 on, not {thin!r}.")
+    arviz = _arviz()
+    numbers = _chosen(draws, thin)
+    shape = (len(numbers), len(numbers[0]))
+    flat = [t for chain in numbers for t in chain]
+    cells = ~np.isnan(problem.x)
+    densities = [draws[t].log_densities() for t in flat]
+    posterior, dims, coords = _posterior(problem, [draws[t] for t in flat])
+    posterior["total_log_likelihood"] = np.array([np.nansum(one) for one in densities])
+    dims |= {
+        "weight": ["feature", "pseudo_column"],
+        "activation": ["row", "feature"],
+        "bias": ["pseudo_column"],
+    }
+    coords |= {
+        "feature": aligned.names,
+        "row": _labels(frame.labels),
+        "pseudo_column": _pseudo_columns(problem),
+    }
+    rows, columns = np.nonzero(cells)
+    labels = coords["row"]
+    coords["cell"] = [f"{labels[n]}: {problem.names[d]}" for n, d in zip(rows, columns, strict=True)]
+    dims["cells"] = ["cell"]
+    observed, replicated, more = _replicates(problem, draws, flat, seed)
+    for name, (dim, seen) in more.items():
+        dims[name] = [dim]
+        coords[dim] = [labels[n] for n in seen] if isinstance(labels, list) else labels[seen]
+    stats = {
+        "co_activation": np.array([LABEL_FREE["co-activation"](draws[t]) for t in flat]),
+        "found": aligned.found[flat].sum(axis=1),
+    }
+    groups = {
+        "posterior": _by_chain(posterior, shape),
+        "posterior_predictive": _by_chain(replicated, shape),
+        "log_likelihood": _by_chain({"cells": np.array([one[cells] for one in densities])}, shape),
+        "sample_stats": _by_chain(stats, shape),
+        "observed_data": observed,
+    }
+    data = _gathered(arviz, groups, dims, coords)
+    for name, column in zip(observed, problem.kinds, strict=True):
+        kind = problem.kinds[column]
+        if isinstance(kind, LevelledKind):
+            for group in ("observed_data", "posterior_predictive"):
+                data[group][name].attrs["levels"] = [str(level) for level in kind.levels or ()]
+    features = _features(problem, draws, aligned, flat)
+    if features:
+        alone = _gathered(arviz, {"posterior": _by_chain(features, shape)}, dims, coords)
+        _add_group(data, "features", alone["posterior"])
+    return data
+
+
+def _arviz() -> Any:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of its own future, on import
+            import arviz
+    except ImportError as error:
+        raise GLFMError("ArviZ is not installed: pip install 'pyglfm[arviz]' installs it.") from error
+    return arviz
+
+
+def _gathered(arviz: Any, groups: dict[str, Variables], dims: Named, coords: Any) -> Any:
+    """Put the groups together as the installed ArviZ does, each with the names that it uses."""
+    used = {dim for group in groups.values() for name in group for dim in dims.get(name, ())}
+    coords = {dim: labels for dim, labels in coords.items() if dim in used}
+    dims = {name: names for name, names in dims.items() if any(name in group for group in groups.values())}
+    if "posterior" in inspect.signature(arviz.from_dict).parameters:  # ArviZ 0.x
+        data = arviz.from_dict(**groups, dims=dims, coords=coords)
+    else:
+        data = arviz.from_dict(groups, dims=dims, coords=coords)
+    for group in groups:
+        data[group].attrs["inference_library"] = "glfm"
+    return data
+
+
+def _add_group(data: Any, name: str, group: Any) -> None:
+    """Add a group of our own: in the posterior, NaN and many variables would spoil what ArviZ says of it."""
+    if hasattr(data, "add_groups"):  # ArviZ 0.x, which warns of groups that it does not know
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            data.add_groups({name: group})
+    else:
+        data[name] = group.copy()
+
+
+def _chosen(draws: Draws, thin: int) -> list[list[int]]:
+    """Return the numbers of the draws of each chain, as many of each."""
+    chains: dict[int, list[int]] = {}
+    for t, draw in enumerate(draws):
+        chains.setdefault(draw.chain, []).append(t)
+    length = min(len(chain) for chain in chains.values())
+    return [chain[:length][thin - 1 :: thin] or chain[:1] for chain in chains.values()]
+
+
+def _by_chain(variables: Variables, shape: tuple[int, int]) -> Variables:
+    return {name: values.reshape(*shape, *values.shape[1:]) for name, values in variables.items()}
+
+
+def _posterior(problem: Problem, draws: Sequence[Draw]) -> tuple[Variables, Named, dict[str, Any]]:
+    """Return what does not depend on the order of features, with its dimensions and their labels."""
+    found: Variables = {
+        "n_features": np.array([draw.n_features for draw in draws]),
+        "features_per_row": np.array([LABEL_FREE["features per row"](draw) for draw in draws]),
+    }
+    if problem.priors.alpha is None:
+        found["alpha"] = np.array([draw.alpha for draw in draws])
+    if problem.priors.bias and problem.n_pseudo:
+        found["bias"] = np.array([draw.weights[0] for draw in draws])
+    dims: Named = {}
+    coords: dict[str, Any] = {}
+    kinds = problem.kinds
+    noisy = [d for d, kind in enumerate(kinds.values()) if kind.samples_noise]
+    if noisy:
+        found["noise_variance"] = np.array([draw.variances[noisy] for draw in draws])
+        dims["noise_variance"] = ["noisy_column"]
+        coords["noisy_column"] = [problem.names[d] for d in noisy]
+    thresholds = [
+        (d, r) for d, theta in enumerate(draws[0].thetas) for r in range(1, theta.size)
+    ]  # the first of a column is fixed
+    if thresholds:
+        found["threshold"] = np.array([[draw.thetas[d][r] for d, r in thresholds] for draw in draws])
+        dims["threshold"] = ["between"]
+        coords["between"] = [_between(problem, d, r) for d, r in thresholds]
+    return found, dims, coords
+
+
+def _between(problem: Problem, d: int, r: int) -> str:
+    name = problem.names[d]
+    levels = getattr(problem.kinds[name], "levels", ())
+    return f"{name}: {levels[r]} | {levels[r + 1]}"
+
+
+def _features(problem: Problem, draws: Draws, aligned: Alignment, chosen: Sequence[int]) -> Variables:
+    """Return weights and activations of the aligned features, NaN in draws that have not got them."""
+    bias, n_features = int(problem.priors.bias), len(aligned.names)
+    if not n_features:
+        return {}
+    weight = np.full((len(chosen), n_features, problem.n_pseudo), np.nan)
+    activation = np.full((len(chosen), problem.n_rows, n_features), np.nan, dtype=np.float32)
+    for i, t in enumerate(chosen):
+        found = np.flatnonzero(aligned.found[t])
+        partner = aligned.partner[t, found]
+        weight[i, found] = draws[t].weights[bias + partner]
+        activation[i][:, found] = draws[t].Z[:, partner]
+    return {"activation": activation} | ({"weight": weight} if problem.n_pseudo else {})
+
+
+def _replicates(
+    problem: Problem, draws: Draws, chosen: Sequence[int], seed: np.random.SeedSequence
+) -> tuple[Variables, Variables, dict[str, tuple[str, NDArray[np.intp]]]]:
+    """Return the observed cells by column, replicates of them, and for each its dimension and rows."""
+    rng = np.random.default_rng(seed)
+    observed: Variables = {}
+    replicated: Variables = {}
+    where: dict[str, tuple[str, NDArray[np.intp]]] = {}
+    for d, ((column, kind), part) in enumerate(zip(problem.kinds.items(), problem.slices, strict=True)):
+        rows = np.flatnonzero(~np.isnan(problem.x[:, d]))
+        name = _free_name(column, problem.names)
+        each: list[FloatArray] = []
+        for t in chosen:
+            draw = draws[t]
+            location = draw.activations_of(rows) @ draw.weights[:, part]
+            each.append(kind.sample(rng, location, float(draw.variances[d]), draw.thetas[d]))
+        observed[name], replicated[name] = problem.x[rows, d], np.array(each)
+        where[name] = f"{column}: row", rows
+    return observed, replicated, where
+
+
+def _free_name(column: str, columns: Sequence[str]) -> str:
+    """Return the name of a column's variable, which no dimension may have."""
+    taken = _OURS | {f"{name}: row" for name in columns}
+    while column in taken:
+        column += "_"
+    return column
+
+
+def _pseudo_columns(problem: Problem) -> list[str]:
+    """Return names of the free pseudo-columns: the column's own, or with the level that it speaks for."""
+    names: list[str] = []
+    for name, kind in problem.kinds.items():
+        if isinstance(kind, LevelledKind) and not kind.is_ordered:
+            names += [f"{name}={level}" for level in (kind.levels or ())[: kind.n_free]]
+        else:
+            names += [name] if kind.n_free == 1 else [f"{name}[{j}]" for j in range(kind.n_free)]
+    return names
+
+
+def _labels(labels: Any) -> Any:
+    """Return the labels of rows as something that can be a coordinate and be written to a file."""
+    if isinstance(labels, pd.MultiIndex):
+        return [" / ".join(map(str, label)) for label in labels]
+    values = np.asarray(labels)
+    return values if values.dtype.kind in "iufM" else [str(label) for label in values.tolist()]

@@ -1,0 +1,188 @@
+"""Unfinished fits on disk: written now and then, and gone on from, bit for bit; see docs/long-runs.md."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from os import PathLike
+from pathlib import Path
+
+import numpy as np
+
+from glfm.errors import FileError, SchemaError
+from glfm.sampling.chain import Chain
+from glfm.sampling.draws import Draws
+from glfm.sampling.priors import Schedule
+from glfm.storage.archive import remove_partial
+from glfm.storage.model_files import Fitted, Stage, read, read_stage, write
+
+__all__ = ["Checkpoint", "is_finished", "resumed"]
+
+_FREE = {
+    "engine",
+    "n_jobs",
+    "progress",
+    "random_state",
+    "schema",
+}  # parameters that may differ, or are compared by effect
+
+
+class Checkpoint:
+    """The file in which a fit that runs is kept: a model file that also says what is left to do.
+
+    Parameters
+    ----------
+    path
+        Of the file; only the checkpoint of a finished fit is replaced, or that which the fit goes on from.
+    every
+        Seconds between two times that it is written.
+    fit
+        What does not change while the fit runs, its stage at the beginning, and the chains.
+    resume
+        The file from which the fit goes on, if it does.
+    """
+
+    def __init__(
+        self,
+        path: str | PathLike[str],
+        every: float,
+        fit: Fitted,
+        resume: str | PathLike[str] | None = None,
+    ) -> None:
+        if not every > 0:
+            raise SchemaError(f"checkpoint_every is a positive number of seconds, not {every!r}.")
+        self.path, self.every, self.took = Path(path), every, 0.0
+        if not (resume is not None and _same_file(self.path, Path(resume))):
+            _check_free(self.path)
+        self._fit = fit
+        self.stage = fit.stage or Stage()
+        remove_partial(self.path)
+        self.save(fit.chains)  # what cannot be written should be known at once
+
+    def save(self, chains: Sequence[Chain]) -> None:
+        """Write the chains as they are between two sweeps; they may run on meanwhile."""
+        begin = time.monotonic()
+        still = [chain.snapshot() for chain in chains]
+        draws = Draws([draw for chain in still for draw in chain.draws])
+        write(replace(self._fit, chains=still, draws=draws, stage=self.stage), self.path)
+        self.took = time.monotonic() - begin
+
+    def start_round(self, number: int) -> None:
+        """Say how often the fit has gone on for longer."""
+        self.stage = replace(self.stage, round=number)
+
+    def finish(self, chains: Sequence[Chain]) -> None:
+        """Write chains to which nothing is to be added."""
+        self.stage = replace(self.stage, finished=True)
+        try:
+            self.save(chains)
+        except FileError as error:
+            raise FileError(
+                f"{str(error).rstrip('.')}; the fit itself is complete, and the model has its draws."
+            ) from error
+
+
+def is_finished(path: Path) -> bool:
+    """Whether a file is the checkpoint of a fit that came to its end."""
+    stage = read_stage(path)
+    return stage is not None and stage.finished
+
+
+def resumed(path: str | PathLike[str], fit: Fitted) -> Fitted:
+    """Return a fit that goes on from a checkpoint, if that is of the same table, settings and seed."""
+    found = read(path, fit.parameters)
+    if found.stage is None:
+        raise FileError(
+            f"The file {str(path)!r} is a model and not a checkpoint: load it with glfm.load, and go on with "
+            "continue_fit."
+        )
+    difference = _difference(found, fit)
+    if difference is not None:
+        raise FileError(
+            f"The checkpoint {str(path)!r} is of another fit, {difference}: repeat that fit as it was, or "
+            "start anew without resume and with another path."
+        )
+    if not _belong(found):
+        raise FileError(f"The checkpoint {str(path)!r} has other chains than its settings say: start anew.")
+    chains = []
+    for was in found.chains:
+        chain = Chain(fit.problem, was.schedule, was.state, was.index, was.n_shards)
+        chain.draws = [replace(draw, problem=fit.problem) for draw in was.draws]
+        chains.append(chain)
+    return replace(fit, chains=chains, seed=found.seed, stage=found.stage)
+
+
+def _belong(found: Fitted) -> bool:
+    """Whether the chains of a checkpoint are those of its settings, and their draws those of their sweeps."""
+    settings, stage = found.parameters, found.stage or Stage()
+    schedule = Schedule(settings["n_warmup"], settings["n_draws"], settings["thin"]).after(stage.round)
+    return [chain.index for chain in found.chains] == list(range(settings["n_chains"])) and all(
+        chain.schedule == schedule
+        and chain.state.sweep <= schedule.n_sweeps
+        and len(chain.draws) == schedule.n_kept(chain.state.sweep)
+        for chain in found.chains
+    )
+
+
+def _difference(found: Fitted, fit: Fitted) -> str | None:
+    """Say in what two fits differ; None: in nothing that matters to their draws."""
+    for name, here in fit.parameters.items():
+        there = found.parameters.get(name)
+        if name not in _FREE and there != (tuple(here) if isinstance(here, list) else here):
+            return f"whose {name} is {there!r} and not {here!r}"
+    if fit.parameters["random_state"] is not None and not _same_seed(found.seed, fit.seed):
+        return f"whose random_state is {found.parameters['random_state']!r}"
+    if found.stage is not None and fit.stage is not None and found.stage.until != fit.stage.until:
+        return f"whose until is {found.stage.until!r} and not {fit.stage.until!r}"
+    return _difference_of_tables(found, fit)
+
+
+def _difference_of_tables(found: Fitted, fit: Fitted) -> str | None:
+    there, here = found.problem, fit.problem
+    if there.names != here.names:
+        odd = [name for name in (*there.names, *here.names) if (name in there.names) != (name in here.names)]
+        return (
+            f"which {_has(odd[0] in there.names)} a column {odd[0]!r}"
+            if odd
+            else "with columns in another order"
+        )
+    if there.n_rows != here.n_rows:
+        return f"whose table has {there.n_rows} rows and not {here.n_rows}"
+    for d, name in enumerate(here.names):
+        was, now = there.kinds[name], here.kinds[name]
+        if was.name != now.name:
+            return f"where the column {name!r} is {was.name} and not {now.name}"
+        cells = np.nonzero(~np.isclose(there.x[:, d], here.x[:, d], rtol=0, atol=0, equal_nan=True))[0]
+        if cells.size:
+            return f"where the column {name!r} has another cell in row {cells[0]} (counted from 0)"
+        if was != now:
+            return f"where the column {name!r} has other levels or settings"
+    if (there.pinned_rows != here.pinned_rows).any():
+        return f"where inactive differs in row {int(np.argmax(there.pinned_rows != here.pinned_rows))}"
+    return "with other priors" if there.priors != here.priors else None
+
+
+def _has(there: bool) -> str:
+    return "has" if there else "does not have"
+
+
+def _same_seed(one: np.random.SeedSequence, other: np.random.SeedSequence) -> bool:
+    return one.entropy == other.entropy and one.spawn_key == other.spawn_key
+
+
+def _same_file(one: Path, other: Path) -> bool:
+    return one.exists() and other.exists() and one.samefile(other)
+
+
+def _check_free(path: Path) -> None:
+    """Refuse to replace a file that may be worth something."""
+    try:
+        replaceable = not path.exists() or is_finished(path)
+    except FileError:
+        replaceable = False
+    if not replaceable:
+        raise FileError(
+            f"The file {str(path)!r} exists and is not the checkpoint of a finished fit, which alone would "
+            f"be replaced: go on from it with resume={str(path)!r}, remove it, or choose another path."
+        )

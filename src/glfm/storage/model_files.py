@@ -1,0 +1,453 @@
+"""A fitted model as one file: what is in it, and how it is read back; see docs/model-files.md."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from glfm import __version__
+from glfm.errors import DataError, FileError, GLFMError
+from glfm.frames.column import Column, FloatArray
+from glfm.frames.frame import Frame
+from glfm.sampling.chain import Chain
+from glfm.sampling.draws import Draw, Draws
+from glfm.sampling.priors import Priors, Schedule
+from glfm.sampling.problem import NO_ROWS, Problem, RowlessProblem
+from glfm.sampling.state import State
+from glfm.schema import Schema
+from glfm.schema.encoding import encode
+from glfm.storage.archive import Reader, Writer, whole
+from glfm.storage.tables import pack, unpack
+
+__all__ = ["AbsentRows", "Fitted", "Stage", "read", "read_stage", "write"]
+
+_FORMAT, _VERSION = "glfm-model", 1
+_SMALLEST, _LARGEST = 1e-151, 1e151  # of the numbers of a fit: their squares are numbers too
+
+
+@dataclass(frozen=True)
+class Stage:
+    """How far a fit that keeps a checkpoint has come.
+
+    Attributes
+    ----------
+    until
+        What it goes on until, as `fit` takes it.
+    round
+        How often it has gone on for longer.
+    finished
+        Whether nothing is left to do.
+    """
+
+    until: str | None = None
+    round: int = 0
+    finished: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """Everything that a fitted model is.
+
+    Attributes
+    ----------
+    parameters
+        Of the estimator, by name.
+    chains
+        Where the chains stand; none if the training rows are not there.
+    seed
+        Of whatever is sampled after the fit.
+    stage
+        Of a checkpoint, which alone may be without draws; None: a model that was saved.
+    """
+
+    parameters: Mapping[str, Any]
+    schema: Schema
+    frame: Frame
+    problem: Problem
+    chains: list[Chain]
+    draws: Draws
+    seed: np.random.SeedSequence
+    stage: Stage | None = None
+
+
+class AbsentRows(Frame):
+    """The table of a fit whose rows were left out of its file: whatever is asked of it is refused."""
+
+    absent: ClassVar[str] = NO_ROWS
+
+    def __init__(self, names: Iterable[object], n_rows: int) -> None:
+        super().__init__(names, n_rows)
+        self.is_named = self.names != [f"x{i}" for i in range(len(self.names))]
+
+    def column(self, name: str) -> Column:
+        raise DataError(self.absent)
+
+    def new(self, values: Mapping[str, NDArray[Any]]) -> Any:
+        raise DataError(self.absent)
+
+    def impute(self, *arguments: Any) -> Any:
+        """Return the table with its holes filled; one that is in partitions can."""
+        raise DataError(self.absent)
+
+    @property
+    def labels(self) -> Any:
+        raise DataError(self.absent)
+
+    def _put(self, column: Column, values: NDArray[Any], rows: NDArray[np.intp]) -> Any:
+        raise DataError(self.absent)
+
+    def _natural(self, name: str, values: list[Any]) -> Any:
+        raise DataError(self.absent)
+
+    def _assemble(self, columns: Mapping[str, Any], names: list[str]) -> Any:
+        raise DataError(self.absent)
+
+
+# ---- writing
+
+
+def write(fit: Fitted, path: str | PathLike[str], data: bool = True) -> None:
+    """Write a fitted model to one file, with or without its training rows."""
+    if data and (isinstance(fit.problem, RowlessProblem) or isinstance(fit.frame, AbsentRows)):
+        raise DataError("The model has not got its training rows here: save it with data=False.")
+    writer = Writer()
+    given = fit.parameters["schema"]
+    head: dict[str, Any] = {
+        "format": _FORMAT,
+        "version": _VERSION,
+        "glfm": __version__,
+        "parameters": {
+            **{name: _plain(value) for name, value in fit.parameters.items()},
+            "schema": None
+            if given is None
+            else _schema(given if isinstance(given, Schema) else Schema(given)),
+        },
+        "schema": _schema(fit.schema),
+        "priors": {name: _plain(value) for name, value in asdict(fit.problem.priors).items()},
+        "n_rows": fit.problem.n_rows,
+        "n_draws": len(fit.draws),
+        "seed": {"entropy": fit.seed.entropy, "spawn_key": list(fit.seed.spawn_key)},
+        "table": None,
+        "inactive": False,
+        "chains": [],
+    }
+    if fit.stage is not None:
+        head["checkpoint"] = asdict(fit.stage)
+    _write_draws(writer, fit.problem, fit.draws)
+    if data:
+        head["table"] = pack(fit.frame, writer)
+        head["chains"] = [_write_chain(writer, i, chain) for i, chain in enumerate(fit.chains)]
+        head["inactive"] = fit.problem.pinned is not None
+        if fit.problem.pinned is not None:
+            writer.array("inactive", fit.problem.pinned)
+    else:
+        writer.array("columns/spread", np.array(fit.problem.spreads))
+        for d, counts in enumerate(fit.problem.level_counts):
+            writer.array(f"columns/{d}/counts", counts)
+        writer.array("draws/log_likelihood", np.array([draw.log_likelihood for draw in fit.draws]))
+    writer.json("model", head)
+    # Most of a checkpoint does not compress, and nobody should wait for it.
+    writer.write(Path(path), compress=fit.stage is None)
+
+
+def _plain(value: Any) -> Any:
+    """Return a parameter as JSON knows it."""
+    value = value.item() if isinstance(value, np.generic) else value
+    return [_plain(part) for part in value] if isinstance(value, tuple | list) else value
+
+
+def _schema(schema: Schema) -> Any:
+    """Return a schema as JSON, if it comes back from there as it is."""
+    text = schema.to_json()
+    again = Schema.from_json(text) if all(map(_is_plain, schema.values())) else None
+    if again != schema:
+        raise FileError(
+            "The levels of some column are neither text, numbers nor yes or no, which a model file cannot "
+            "hold: turn them into text before the fit."
+        )
+    return json.loads(text)
+
+
+def _is_plain(kind: Any) -> bool:
+    return all(isinstance(level, str | int | float) for level in getattr(kind, "levels", None) or ())
+
+
+def _write_draws(writer: Writer, problem: Problem, draws: Draws) -> None:
+    writer.array("draws/chain", np.array([draw.chain for draw in draws], dtype=np.int64))
+    writer.array("draws/index", np.array([draw.index for draw in draws], dtype=np.int64))
+    writer.array("draws/alpha", np.array([draw.alpha for draw in draws], dtype=np.float64))
+    writer.array("draws/n_features", np.array([draw.n_features for draw in draws], dtype=np.int64))
+    T, D, n_theta = len(draws), len(problem.names), _n_theta(problem)
+    writer.array("draws/weights", np.empty((0, problem.n_pseudo)), *(draw.weights for draw in draws))
+    writer.array("draws/variance", np.array([draw.variances for draw in draws]).reshape(T, D))
+    writer.array("draws/theta", np.array([_joined(draw.thetas) for draw in draws]).reshape(T, n_theta))
+    # A byte per row at least, so that the size of the file bounds the number of rows.
+    parts = [draw.packed if draw.n_features else np.zeros((problem.n_rows, 1), np.uint8) for draw in draws]
+    writer.array("draws/Z", np.empty(0, np.uint8), *(part.ravel() for part in parts))
+    if problem.priors.weighted:
+        present = (draw.scores[draw.Z] for draw in draws if draw.scores is not None)
+        writer.array("draws/scores", np.empty(0, np.float32), *present)
+
+
+def _write_chain(writer: Writer, i: int, chain: Chain) -> dict[str, Any]:
+    state = chain.state
+    writer.array(f"chains/{i}/rng", state.rng)
+    writer.array(f"chains/{i}/Z", np.packbits(state.Z != 0, axis=1))
+    if chain.problem.priors.weighted:
+        writer.array(f"chains/{i}/scores", state.Z[state.Z != 0])
+    writer.array(f"chains/{i}/Y", state.Y)
+    writer.array(f"chains/{i}/B", state.B)
+    writer.array(f"chains/{i}/variance", state.variance)
+    writer.array(f"chains/{i}/theta", _joined(state.theta))
+    writer.array(f"chains/{i}/step", _joined(state.step))
+    return {
+        "index": chain.index,
+        "schedule": asdict(chain.schedule),
+        "sweep": state.sweep,
+        "alpha": float(state.alpha),
+        "width": state.width,
+        "room": state.Z.shape[1],
+        "holds_warmup": chain.holds_warmup,
+        "n_shards": chain.n_shards,
+    }
+
+
+def _joined(parts: Collection[FloatArray]) -> FloatArray:
+    return np.concatenate([np.empty(0), *parts])
+
+
+# ---- reading
+
+
+def read(path: str | PathLike[str], known: Collection[str]) -> Fitted:
+    """Read a fitted model; `known` are the names of parameters that an estimator of today has."""
+    with Reader(Path(path)) as reader:
+        head = _head(reader, path)
+        try:
+            fit = _read(head, reader, known)
+        except FileError:
+            raise
+        except GLFMError as error:
+            raise reader.error(f"{str(error)[:1].lower()}{str(error)[1:].rstrip('.')}") from error
+        except (LookupError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
+            raise reader.error("what it says of the fit makes no sense") from error
+        reader.finish()
+        return fit
+
+
+def read_stage(path: str | PathLike[str]) -> Stage | None:
+    """Return the stage of a checkpoint without reading the rest of it; None: a model that was saved."""
+    with Reader(Path(path)) as reader:
+        return _stage(_head(reader, path), reader)
+
+
+def _head(reader: Reader, path: str | PathLike[str]) -> dict[str, Any]:
+    head = reader.json("model")
+    if not isinstance(head, dict) or head.get("format") != _FORMAT:
+        raise reader.error("it is a zip file of something else")
+    if whole(reader, head.get("version"), least=1) > _VERSION:
+        raise FileError(
+            f"The file {str(path)!r} has format {head['version']}, which a later glfm has written: "
+            "upgrade glfm to read it."
+        )
+    return head
+
+
+def _stage(head: dict[str, Any], reader: Reader) -> Stage | None:
+    match head.get("checkpoint"):
+        case None:
+            return None
+        case {"until": None | "converged" as until, "round": int(number), "finished": bool(finished)}:
+            return Stage(until, whole(reader, number, most=1000), finished)
+        case _:
+            raise reader.error("what it says of its checkpoint makes no sense")
+
+
+def _read(head: dict[str, Any], reader: Reader, known: Collection[str]) -> Fitted:
+    schema = Schema.from_json(json.dumps(head["schema"]))
+    priors = _priors(head["priors"])
+    rowless = head["table"] is None
+    if rowless:
+        n_rows = whole(reader, head["n_rows"], least=1)
+        spreads = _finite(reader, "columns/spread", (len(schema.kinds),)).tolist()
+        counts = [
+            reader.array(f"columns/{d}/counts", np.int64, (getattr(kind, "n_levels", 0),))
+            for d, kind in enumerate(schema.kinds.values())
+        ]
+        problem: Problem = RowlessProblem(schema.kinds, priors, n_rows, tuple(spreads), tuple(counts))
+        frame: Frame = AbsentRows(schema, n_rows)
+    else:
+        frame = unpack(head["table"], reader)
+        if frame.names != list(schema) or frame.n_rows != head["n_rows"]:
+            raise reader.error("its table has other columns or rows than its fit")
+        pinned = reader.array("inactive", np.bool_, (frame.n_rows,)) if head["inactive"] else None
+        problem = Problem(schema.kinds, encode(frame, schema.kinds).x, priors, pinned)
+    stage = _stage(head, reader)
+    n_draws = whole(reader, head["n_draws"], least=0 if stage is not None and not rowless else 1)
+    draws = _read_draws(reader, problem, n_draws, rowless)
+    chains = [_read_chain(reader, problem, i, one, draws) for i, one in enumerate(head["chains"])]
+    if not rowless and sum(len(chain.draws) for chain in chains) != len(draws):
+        raise reader.error("its draws belong to other chains")
+    key = tuple(whole(reader, part) for part in head["seed"]["spawn_key"])
+    seed = np.random.SeedSequence(whole(reader, head["seed"]["entropy"], most=2**4096), spawn_key=key)
+    parameters = _parameters(head["parameters"], reader, known)
+    return Fitted(parameters, schema, frame, problem, chains, Draws(draws), seed, stage)
+
+
+def _parameters(stored: dict[str, Any], reader: Reader, known: Collection[str]) -> dict[str, Any]:
+    unknown = sorted(set(stored) - set(known))
+    if unknown:
+        raise reader.error(f"its model has a parameter {unknown[0]!r}, which this version of glfm has not")
+    stored = {"features": "binary", **stored}  # which earlier files need not say
+    parameters = {name: tuple(v) if isinstance(v, list) else v for name, v in stored.items()}
+    if parameters.get("schema") is not None:
+        parameters["schema"] = Schema.from_json(json.dumps(parameters["schema"]))
+    return parameters
+
+
+def _priors(stored: dict[str, Any]) -> Priors:
+    arguments: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in stored.items()}
+    priors = Priors(**arguments)
+    if type(priors.bias) is not bool or type(priors.max_features) not in (int, type(None)):
+        raise ValueError("bias is a bool and max_features a whole number")
+    if type(priors.weighted) is not bool:
+        raise ValueError("weighted is a bool")
+    return priors
+
+
+def _finite(
+    reader: Reader,
+    name: str,
+    shape: tuple[int, ...],
+    above: float = -_LARGEST,
+    dtype: type[np.float32] | type[np.float64] = np.float64,
+) -> NDArray[Any]:
+    """Read numbers above `above` whose squares are finite: compiled loops trust them."""
+    values = reader.array(name, dtype, shape)
+    wide = values.astype(np.float64)
+    if not ((wide > above) & (wide < _LARGEST)).all():
+        raise reader.error(f"its member '{name}.npy' holds numbers that no fit has")
+    return values
+
+
+def _thetas(reader: Reader, problem: Problem, joined: FloatArray) -> list[FloatArray]:
+    """Cut thresholds apart by column; those of a column grow."""
+    kinds = list(problem.kinds.values())
+    parts = np.split(joined, np.cumsum([kind.initial_theta().size for kind in kinds])[:-1])
+    if not all((np.diff(part) > 0).all() for part in parts):
+        raise reader.error("it has thresholds that do not grow")
+    return [part.copy() for part in parts]
+
+
+def _n_theta(problem: Problem) -> int:
+    return sum(kind.initial_theta().size for kind in problem.kinds.values())
+
+
+def _read_draws(reader: Reader, problem: Problem, n_draws: int, rowless: bool) -> list[Draw]:
+    chain, index, n_features = (
+        reader.array(f"draws/{name}", np.int64, (n_draws,)).tolist()
+        for name in ("chain", "index", "n_features")
+    )
+    for number in (*chain, *index, *n_features):
+        whole(reader, number, most=2**31)
+    alpha = _finite(reader, "draws/alpha", (n_draws,), above=0.0)
+    bias, n_rows = int(problem.priors.bias), problem.n_rows
+    width = [bias + k for k in n_features]
+    weights = _finite(reader, "draws/weights", (sum(width), problem.n_pseudo))
+    variance = _finite(reader, "draws/variance", (n_draws, len(problem.names)), above=_SMALLEST)
+    theta = _finite(reader, "draws/theta", (n_draws, _n_theta(problem)))
+    size = [n_rows * max(-(-k // 8), 1) for k in n_features]
+    packed = np.split(reader.array("draws/Z", np.uint8, (sum(size),)), np.cumsum(size)[:-1])
+    each = np.split(weights, np.cumsum(width)[:-1])
+    likelihood = _finite(reader, "draws/log_likelihood", (n_draws,)) if rowless else None
+    features = [packed[t].reshape(n_rows, -1)[:, : -(-n_features[t] // 8)].copy() for t in range(n_draws)]
+    weighted = problem.priors.weighted
+    scores = _scores(reader, "draws/scores", features, n_features, np.float32) if weighted else None
+    draws = []
+    for t in range(n_draws):
+        draw = Draw(
+            problem=problem,
+            chain=chain[t],
+            index=index[t],
+            alpha=float(alpha[t]),
+            weights=each[t].copy(),
+            variances=variance[t].copy(),
+            thetas=tuple(_thetas(reader, problem, theta[t])),
+            packed=features[t],
+            scores=None if scores is None else scores[t],
+        )
+        if not draw.Z.any(axis=0).all():
+            raise reader.error("it has a feature that no row has")
+        if likelihood is not None:
+            draw.__dict__["log_likelihood"] = float(likelihood[t])
+        draws.append(draw)
+    return draws
+
+
+def _scores(
+    reader: Reader,
+    name: str,
+    packed: Sequence[NDArray[np.uint8]],
+    width: Sequence[int],
+    dtype: type[np.float32] | type[np.float64],
+) -> list[NDArray[Any]]:
+    """Read the scores of the features that rows have, some features after the others."""
+    present = [np.unpackbits(one, axis=1, count=k) != 0 for one, k in zip(packed, width, strict=True)]
+    sizes = [int(one.sum()) for one in present]
+    values = _finite(reader, name, (sum(sizes),), dtype=dtype)
+    if not values.all():
+        raise reader.error(f"its member '{name}.npy' has a score of 0, which no row has")
+    found = []
+    for one, mine in zip(present, np.split(values, np.cumsum(sizes)[:-1]) if sizes else (), strict=True):
+        A = np.zeros(one.shape, dtype=dtype)
+        A[one] = mine
+        found.append(A)
+    return found
+
+
+def _read_chain(reader: Reader, problem: Problem, i: int, head: dict[str, Any], draws: list[Draw]) -> Chain:
+    bias, n_rows = int(problem.priors.bias), problem.n_rows
+    width = whole(reader, head["width"], least=bias)
+    room = whole(reader, head["room"], least=max(width, 1))
+    packed = reader.array(f"chains/{i}/Z", np.uint8, (n_rows, -(-room // 8)))
+    Z: NDArray[Any] = np.unpackbits(packed, axis=1, count=room)
+    if problem.priors.weighted:
+        Z = _scores(reader, f"chains/{i}/scores", [packed], [room], np.float64)[0]
+    if not (
+        (Z[:, :bias] == 1).all()
+        and Z[:, bias:width].any(axis=0).all()
+        and not Z[problem.pinned_rows, bias:].any()
+    ):
+        raise reader.error("its chains have features that no row has")
+    n_steps = [kind.n_steps for kind in problem.kinds.values()]
+    step = _finite(reader, f"chains/{i}/step", (sum(n_steps),), above=0.0)
+    alpha = float(head["alpha"])
+    if not 0.0 < alpha < np.inf:
+        raise reader.error(f"its alpha is {alpha}")
+    state = State(
+        rng=reader.array(f"chains/{i}/rng", np.uint64, (4,)),
+        Z=Z,
+        width=width,
+        Y=_finite(reader, f"chains/{i}/Y", (n_rows, problem.n_pseudo)),
+        B=_finite(reader, f"chains/{i}/B", (width, problem.n_pseudo)),
+        variance=_finite(reader, f"chains/{i}/variance", (len(n_steps),), above=_SMALLEST),
+        theta=_thetas(reader, problem, _finite(reader, f"chains/{i}/theta", (_n_theta(problem),))),
+        step=[part.copy() for part in np.split(step, np.cumsum(n_steps)[:-1])],
+        alpha=alpha,
+        sweep=whole(reader, head["sweep"]),
+    )
+    if not state.rng.any():
+        raise reader.error("its random stream is dead")
+    schedule = Schedule(**{name: whole(reader, value) for name, value in head["schedule"].items()})
+    n_shards = whole(reader, head.get("n_shards", 0), most=problem.n_rows)
+    chain = Chain(problem, schedule, state, whole(reader, head["index"]), n_shards)
+    chain.draws = [draw for draw in draws if draw.chain == chain.index]
+    chain.holds_warmup = head["holds_warmup"] is True
+    return chain

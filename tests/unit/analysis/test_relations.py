@@ -1,0 +1,344 @@
+"""Similar rows and explained values: by hand, against `predictive`, and what must not leak."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import glfm
+from glfm.analysis import explanation
+from glfm.errors import DataError, SchemaError
+from glfm.posterior.rows import NewRows
+
+QUICK = {"n_chains": 2, "n_warmup": 60, "n_draws": 10, "random_state": 0, "progress": False}
+ENDS = ["value", "lower", "upper"]
+
+
+def people(n_rows: int = 120, seed: int = 0) -> pd.DataFrame:
+    """Return a table in which two traits rule all columns but one, with labels, holes and an outlier."""
+    rng = np.random.default_rng(seed)
+    heavy, ill = rng.random((2, n_rows)) < np.array([[0.5], [0.3]])
+    frame = pd.DataFrame(
+        {
+            "weight": 70.0 + 30.0 * heavy + 3.0 * rng.standard_normal(n_rows),
+            "pulse": 60.0 + 25.0 * ill + 4.0 * rng.standard_normal(n_rows),
+            "visits": rng.poisson(1.0 + 9.0 * ill),
+            "diet": np.where(rng.random(n_rows) < 0.1 + 0.8 * heavy, "strict", "free"),
+            "mood": pd.Categorical.from_codes(
+                np.clip(rng.binomial(2, 0.85 - 0.7 * ill), 0, 2), ["low", "middle", "high"], ordered=True
+            ),
+            "noise": rng.standard_normal(n_rows),
+            "hum": rng.standard_normal(n_rows),
+        },
+        index=[f"p{i}" for i in range(n_rows)],
+    )
+    frame.loc[frame.index == "p3", ["noise", "hum"]] = 40.0
+    frame.loc[frame.index == "p5", "weight"] = np.nan
+    frame.loc[frame.index == "p6", "diet"] = None
+    return frame
+
+
+@pytest.fixture(scope="module")
+def model() -> glfm.GLFM:
+    return glfm.GLFM({"weight": "real"}, **QUICK).fit(people())
+
+
+@pytest.fixture(scope="module")
+def one() -> glfm.GLFM:
+    """Return a model with a single draw, of which everything can be computed by hand."""
+    frame = people(40)[["weight", "pulse", "diet", "noise"]]
+    return glfm.GLFM({"weight": "real", "pulse": "real"}, **{**QUICK, "n_chains": 1, "n_draws": 1}).fit(frame)
+
+
+@pytest.fixture
+def single(monkeypatch) -> None:
+    """Place a row once per draw, as `predictive` does."""
+    monkeypatch.setattr(explanation, "PLACINGS", 1)
+
+
+def jaccard(a: np.ndarray, b: np.ndarray, weight: np.ndarray, common: float = 0.0) -> float:
+    either = common + weight[a | b].sum()
+    return (common + weight[a & b].sum()) / either if either else 1.0
+
+
+class TestSimilarity:
+    def test_by_hand(self, model):
+        found = model.similarity(["p2", "p7"])
+        assert found.shape == (2, 120)
+        assert list(found.index) == ["p2", "p7"]
+        for other in (0, 2, 50, 119):
+            each = [jaccard(draw.Z[2], draw.Z[other], np.ones(draw.n_features)) for draw in model.draws_]
+            assert found.iloc[0, other] == pytest.approx(np.mean(each))
+        assert found.loc["p2", "p2"] == 1.0
+
+    def test_with_respect_to_columns_by_hand(self, one):
+        draw = one.draws_[0]
+        weight = np.zeros(draw.n_features)
+        for d in (0, 1):
+            b = draw.weights[:, one._problem.slices[d]][:, 0]
+            weight += np.abs(b[1:]) / np.sqrt((draw.activations @ b).var() + draw.variances[d])
+        found = one.similarity(wrt=["weight", "pulse"])
+        expected = np.array([[jaccard(a, b, weight / 2, 1.0) for b in draw.Z] for a in draw.Z])
+        np.testing.assert_allclose(found, expected, atol=1e-9)
+        assert np.abs(one.similarity() - expected).max(axis=None) > 0.01  # equal weights would be seen
+
+    def test_the_columns_decide(self, model):
+        frame, found = people(), {wrt: model.similarity(wrt=wrt) for wrt in ("weight", "pulse")}
+        heavy = frame["weight"] > 85
+        rows = heavy.index[~frame["weight"].isna()]
+
+        def gap(wrt):
+            table = found[wrt].loc[rows, rows].to_numpy()
+            same = np.equal.outer(heavy[rows].to_numpy(), heavy[rows].to_numpy())
+            return table[same].mean() - table[~same].mean()
+
+        assert gap("weight") > 3 * gap("pulse")
+
+    def test_all_rows(self, model):
+        found = model.similarity()
+        assert list(found.index) == list(found.columns) == list(people().index)
+        np.testing.assert_allclose(found, found.T)
+        assert (np.diag(found) == 1.0).all()
+        assert ((found >= 0.0) & (found <= 1.0)).all(axis=None)
+
+    def test_new_rows(self, model):
+        new = people(3, seed=1)[["pulse", "weight"]]
+        found = model.similarity(new)
+        assert list(found.index) == list(new.index)
+        rows = NewRows(model._read(new)[1], model._problem, model.draws_, model._sample_seed)
+        each = [
+            jaccard(rows.features(t)[1], draw.Z[50], np.ones(draw.n_features))
+            for t, draw in enumerate(model.draws_)
+        ]
+        assert found.iloc[1, 50] == pytest.approx(np.mean(each))
+        np.testing.assert_array_equal(model.similarity(dict(new.iloc[1])), found.iloc[[1]])
+        np.testing.assert_array_equal(model.similarity(pl.from_pandas(new)), found)
+
+    def test_rows_without_features_are_the_same(self):
+        frame = pd.DataFrame({"a": [1.0, 2.0, 1.5, 0.5]})
+        found = glfm.GLFM(**QUICK, alpha=1e-9).fit(frame).similarity(wrt="a")
+        assert (found == 1.0).all(axis=None)
+
+    @pytest.mark.parametrize(
+        ("arguments", "error", "words"),
+        [
+            (("p999",), DataError, "There is no row 'p999': give a label such as 'p0'"),
+            ((["p1", ["p2"]],), DataError, r"There is no row \['p2'\]"),
+            (([],), SchemaError, "No row was chosen"),
+            (("p1", "height"), SchemaError, "There is no modelled column 'height': choose one of weight"),
+            (("p1", []), SchemaError, "No column was chosen"),
+            (({"height": 3.0},), DataError, "a column 'height' that the fit had not"),
+            (({"diet": "none"},), DataError, "holds the level 'none'"),
+        ],
+    )
+    def test_refusals(self, model, arguments, error, words):
+        with pytest.raises(error, match=words):
+            model.similarity(*arguments)
+
+    def test_labels_that_are_not_unique(self):
+        frame = pd.DataFrame({"a": [1.0, 2.0, 1.5]}, index=["x", "x", "y"])
+        model = glfm.GLFM(**QUICK).fit(frame)
+        assert model.similarity().shape == (3, 3)
+        with pytest.raises(DataError, match="Several rows have the label 'x'"):
+            model.similarity("x")
+
+    def test_too_many(self, model, monkeypatch):
+        monkeypatch.setattr("glfm.estimators.relations._MOST_CELLS", 1000)
+        with pytest.raises(SchemaError, match="120 and 120 rows are too many to hold: choose at most 8 rows"):
+            model.similarity()
+
+
+@pytest.mark.usefixtures("single")
+class TestAgainstPredictive:
+    """Placed once per draw, every prediction is that of `predictive` for the row with cells removed."""
+
+    @pytest.mark.parametrize("column", ["weight", "visits", "diet", "mood"])
+    def test_withheld_cells(self, model, column):
+        row = people(6, seed=2).iloc[[4]]
+        found = model.explain(row, column)
+        rest = row.astype(object).where(row.notna(), None)
+        rest[column] = None
+
+        def said(rest: pd.DataFrame) -> list:
+            predictive = model.predictive(rest)
+            if column == "diet":
+                p = predictive.proba(column).iloc[0]
+                return [predictive.mode()[column].iloc[0], None, None, p.max()]
+            ends = [predictive.median(), *predictive.interval(0.9)]
+            values = [end[column].iloc[0] for end in ends]
+            return [*values, predictive.proba(column).iloc[0][values[0]] if column == "mood" else np.nan]
+
+        def check(prediction: pd.Series, wanted: list) -> None:
+            for got, right in zip(prediction[[*ENDS, "probability"]], wanted, strict=True):
+                assert got == right or (pd.isna(got) and pd.isna(right)) or got == pytest.approx(right)
+
+        check(found.prediction, said(rest))
+        assert set(found.columns.index) == set(row.columns) - {column}
+        shift = {}
+        for name in found.columns.index:
+            assert found.columns.loc[name, "given"] == row[name].iloc[0]
+            check(found.columns.loc[name], said(rest.assign(**{name: None})))
+            shift[name] = _shift(model, rest, name, column, found.value)
+        assert found.columns["shift"].to_dict() == pytest.approx(shift)
+        assert found.columns["shift"].abs().is_monotonic_decreasing
+        # Another cell withheld would be seen.
+        wrong = dict.fromkeys(shift, _shift(model, rest, "noise", column, found.value))
+        assert wrong != pytest.approx(shift)
+
+
+def _shift(model, rest: pd.DataFrame, name: str, column: str, value: object) -> float:
+    """Return what a given column adds, from `predictive` alone."""
+    both = [model.predictive(frame) for frame in (rest, rest.assign(**{name: None}))]
+    if column in ("diet", "mood"):
+        p = [predictive.proba(column).iloc[0] for predictive in both]
+        return float(
+            np.subtract(*[part @ np.arange(3) if column == "mood" else part[str(value)] for part in p])
+        )
+    d = model._problem.names.index(column)
+    means = [np.mean(predictive.cells(column, np.arange(1)).locations) for predictive in both]
+    return float(np.subtract(*means) / np.sqrt(model._problem.spreads[d]))
+
+
+class TestExplain:
+    @pytest.fixture(autouse=True)
+    def few(self, monkeypatch):
+        monkeypatch.setattr(explanation, "PLACINGS", 200)
+
+    def test_features_by_hand(self, one):
+        row = {"weight": 100.0, "diet": "strict", "noise": 0.2}
+        found = one.explain(row, "pulse")
+        draw, d = one.draws_[0], 1
+        order = np.argsort(-draw.Z.sum(axis=0), kind="stable")
+        placed = explanation._Placed(
+            one._read(row)[1][0], np.array([0, 2, 3]), one._problem, [draw], one._sample_seed, 1
+        )
+        z = placed.rows.features(0)[placed.itself]
+        assert len(z) == 200
+        location = placed.rows.location(0, placed.itself, one._problem.slices[d])[:, 0]
+        link, share = one._problem.kinds["pulse"].link, draw.Z.mean(axis=0)
+        for name, table in found.features.iterrows():
+            k = order[int(name[1:]) - 1]
+            b = draw.weights[1 + k, d]
+            assert table["probability"] == pytest.approx(z[:, k].mean())
+            assert table["without"] == pytest.approx(link.forward(location - z[:, k] * b).mean())
+            assert table["with"] == pytest.approx(link.forward(location + (1 - z[:, k]) * b).mean())
+            wanted = (z[:, k].mean() - share[k]) * (table["with"] - table["without"])
+            assert table["contribution"] == pytest.approx(wanted)
+        assert len(found.features) == draw.n_features
+        assert found.features["contribution"].abs().is_monotonic_decreasing
+
+    def test_the_right_column_and_feature_stand_behind(self, model):
+        found = model.explain({"weight": 101.0, "pulse": 61.0, "visits": 1, "noise": 0.0}, "diet")
+        assert found.value == "strict"
+        assert found.columns.index[0] == "weight"
+        assert found.columns["shift"].iloc[0] > 0.3
+        assert found.columns["shift"].iloc[1:].abs().max() < 0.1
+        first = found.features.iloc[0]
+        assert first["probability"] > 0.9
+        assert first["with"] - first["without"] > 0.4
+        values = found.rows["value"]
+        assert (values == "strict").mean() > 0.7
+
+    def test_a_cell_does_not_explain_itself(self, model):
+        row = dict(people(6, seed=2).iloc[1])
+        one, other = (model.explain({**row, "weight": value}, "weight") for value in (60.0, 5000.0))
+        for name in ("features", "columns", "rows"):
+            pd.testing.assert_frame_equal(getattr(one, name), getattr(other, name))
+        assert (one.observed, other.observed) == (60.0, 5000.0)
+
+    def test_a_cell_of_the_fit_does_not_explain_itself(self, model):
+        """The outlier has a feature of its own, which knows both of its odd cells."""
+        found = model.explain("p3", "hum")
+        assert found.observed == 40.0
+        assert found.prediction["upper"] < 20.0
+        # As a new row it would find that feature again.
+        assert model.explain(people().loc["p3"], "hum").prediction["upper"] > 30.0
+
+    def test_a_row_is_taken_out_of_a_draw(self, model):
+        draw = model.draws_[5]
+        features = explanation._others(draw, 3)
+        fewer = explanation._without(draw, 3, features)
+        assert draw.n_features > fewer.n_features > 0  # the outlier's own feature is gone
+        np.testing.assert_array_equal(fewer.Z, np.delete(draw.Z, 3, axis=0)[:, features])
+        assert (fewer.Z.sum(axis=0) > 0).all()
+        np.testing.assert_array_equal(fewer.weights[1:], draw.weights[1:][features])
+        assert explanation._without(draw, None, explanation._others(draw, None)) is draw
+
+    def test_a_hole_is_explained_as_it_is_imputed(self, model):
+        for row, column in (("p5", "weight"), ("p6", "diet")):
+            found = model.explain(row, column)
+            assert found.observed is None
+            imputed = model.impute().loc[row, column]
+            if column == "diet":
+                assert found.value == imputed
+            else:
+                assert found.value == pytest.approx(imputed, abs=8.0)
+
+    def test_similar_rows(self, model):
+        found = model.explain("p2", "weight", top=30).rows
+        assert len(found) == 30
+        assert not {"p2", "p5"} & set(found.index)  # itself, and a hole
+        assert (found["value"] == people().loc[found.index, "weight"]).all()
+        assert found["similarity"].is_monotonic_decreasing
+        for _, tied in found.groupby("similarity"):
+            assert tied["overall"].is_monotonic_decreasing
+
+    def test_ways_to_give_a_new_row(self, model):
+        row = people(3, seed=5).iloc[[1]]
+        known = [
+            model.explain(given, "mood")
+            for given in (row, row.iloc[0], dict(row.iloc[0]), pl.from_pandas(row.astype({"mood": str})))
+        ]
+        for other in known[1:]:
+            pd.testing.assert_frame_equal(known[0].columns, other.columns)
+        assert [found.row for found in known[:3]] == ["p1", "p1", "new"]
+
+    def test_nothing_given(self, model):
+        found = model.explain({"weight": None}, "mood")
+        assert found.columns.empty
+        assert found.value in ("low", "middle", "high")
+        assert "given columns\nnone" in repr(found)
+
+    def test_text(self, model):
+        words = repr(model.explain("p6", "diet"))
+        assert words.startswith("Row 'p6', column 'diet': ")
+        assert "it is a hole." in words
+        assert "between" not in words.splitlines()[0]
+        words = repr(model.explain("p1", "pulse"))
+        assert " is predicted, between " in words
+        assert "similar rows (first 5 of 10)" in words
+
+    @pytest.mark.parametrize(
+        ("row", "column", "more", "error", "words"),
+        [
+            ("p999", "diet", {}, DataError, "There is no row 'p999'"),
+            (7, "diet", {}, DataError, "There is no row 7: give a label such as 'p0', or a new row"),
+            ("p1", "height", {}, SchemaError, "There is no modelled column 'height'"),
+            ("p1", "diet", {"top": 0}, SchemaError, "top is a whole number of rows from 1 on, not 0"),
+            ("p1", "diet", {"mass": 1.0}, SchemaError, "between 0 and 1, not at 1.0"),
+            (people(2), "diet", {}, DataError, "One row can be explained at a time, not 2"),
+            ({"age": 3}, "diet", {}, DataError, "The row has a column 'age' that the fit had not"),
+        ],
+    )
+    def test_refusals(self, model, row, column, more, error, words):
+        with pytest.raises(error, match=words):
+            model.explain(row, column, **more)
+
+    def test_inactive_rows(self):
+        frame = people(30)[["weight", "pulse"]]
+        model = glfm.GLFM(**QUICK).fit(frame, inactive=[True] + [False] * 29)
+        with pytest.raises(DataError, match="Row 'p0' is inactive"):
+            model.explain("p0", "pulse")
+        assert model.explain("p1", "pulse").row == "p1"
+
+    def test_without_the_training_rows(self, model, tmp_path):
+        model.save(tmp_path / "m.glfm", data=False)
+        known, row = glfm.load(tmp_path / "m.glfm"), {"weight": 100.0}
+        found = known.explain(row, "diet")
+        assert found.rows.empty
+        pd.testing.assert_frame_equal(found.columns, model.explain(row, "diet").columns)
+        pd.testing.assert_frame_equal(known.dependence(), model.dependence())
+        with pytest.raises(DataError, match="without its training rows"):
+            known.explain("p1", "diet")
+        with pytest.raises(DataError, match="without its training rows"):
+            known.similarity(row)

@@ -1,0 +1,250 @@
+"""Rows never seen: what goes in, what comes out, what is refused."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from test_model import QUICK, mixed
+
+import glfm
+from glfm.errors import DataError, FitWarning, SchemaError
+from glfm.posterior.rows import NewRows
+
+
+@pytest.fixture(scope="module")
+def model():
+    return glfm.GLFM(**QUICK).fit(mixed())
+
+
+@pytest.fixture(scope="module", name="X")
+def new_rows():
+    return mixed(25, seed=5)
+
+
+ANSWERS = {
+    "transform": lambda model, X: model.transform(X),
+    "impute": lambda model, X: model.impute(X),
+    "sample": lambda model, X: model.impute(X, how="sample"),
+    "multiple": lambda model, X: model.impute(X, n=3)[2],
+    "mean": lambda model, X: model.predictive(X).mean(),
+    "median": lambda model, X: model.predictive(X).median(),
+    "mode": lambda model, X: model.predictive(X).mode(),
+    "interval": lambda model, X: model.predictive(X).interval(0.8)[1],
+    "proba": lambda model, X: model.predictive(X).proba("ward"),
+    "log-likelihood": lambda model, X: model.log_likelihood(X, X.mask(X.notna())),
+    "cdf": lambda model, X: model.predictive(X).cdf(X),
+}
+
+
+class TestNeighbours:
+    @pytest.mark.parametrize("name", ANSWERS)
+    def test_do_not_matter(self, model, X, name):
+        answer = ANSWERS[name]
+        whole = answer(model, X)
+        order = np.random.default_rng(0).permutation(len(X))
+        pd.testing.assert_frame_equal(answer(model, X.iloc[order]), whole.iloc[order], check_exact=True)
+        for some in ([0], [7], [3, 24, 11]):
+            pd.testing.assert_frame_equal(answer(model, X.iloc[some]), whole.iloc[some], check_exact=True)
+
+    def test_nor_does_the_order_of_columns(self, model, X):
+        pd.testing.assert_frame_equal(model.transform(X[list(X)[::-1]]), model.transform(X), check_exact=True)
+
+    def test_nor_does_the_number_of_threads(self, X):
+        one = glfm.GLFM(**QUICK, n_jobs=1).fit(mixed()).transform(X)
+        two = glfm.GLFM(**QUICK, n_jobs=2).fit(mixed()).transform(X)
+        pd.testing.assert_frame_equal(one, two, check_exact=True)
+
+    def test_nor_do_later_draws(self, X):
+        model = glfm.GLFM(**QUICK).fit(mixed())
+        x = model._rows(X, "error")[1].x
+        before = NewRows(x, model._problem, model.draws_, model._sample_seed).features(3)
+        model.continue_fit(2)
+        after = NewRows(x, model._problem, model.draws_, model._sample_seed).features(3)
+        np.testing.assert_array_equal(before, after)
+
+
+class TestPredictive:
+    def test_is_finite_and_near_the_training_answer(self, model):
+        frame = mixed()
+        fitted, new = model.predictive().mean(), model.predictive(frame).mean()
+        assert np.isfinite(new.to_numpy()).all()
+        # The same rows, once with features drawn in the fit and once as if never seen.
+        assert np.corrcoef(fitted["change"], new["change"])[0, 1] > 0.5
+
+    def test_observed_cells_inform_the_others(self):
+        rng = np.random.default_rng(0)
+        on = rng.random(300) < 0.5
+        noise = 0.1 * rng.standard_normal((300, 2))
+        frame = pd.DataFrame({"a": 4.0 * on + noise[:, 0], "b": np.where(on, 3.0, -3.0) + noise[:, 1]})
+        model = glfm.GLFM(n_chains=2, n_warmup=60, n_draws=20, random_state=0, progress=False).fit(frame)
+        new = model.impute(pd.DataFrame({"a": [0.0, 4.0], "b": [np.nan, np.nan]}))
+        np.testing.assert_allclose(new["b"], [-3.0, 3.0], atol=0.6)
+        known = pd.DataFrame({"a": [4.0], "b": [np.nan]})
+        right, wrong = (model.log_likelihood(pd.DataFrame({"b": [b]}), known)["b"][0] for b in (3.0, -3.0))
+        assert right > wrong + 3.0
+
+    def test_a_row_of_holes(self, model):
+        X = pd.DataFrame({name: [None] for name in mixed()})
+        completed = model.impute(X)
+        assert completed.notna().all(axis=None)
+        assert model.predictive(X).proba("ward").sum(axis=1)[0] == pytest.approx(1.0)
+
+    def test_far_values_give_no_nan(self, model, X):
+        far = X.copy()
+        far["change"] = 1e150
+        assert np.isfinite(model.predictive(far).mean()["visits"]).all()
+        assert np.isfinite(model.transform(far).to_numpy()).all()
+
+    def test_no_features(self):
+        frame = pd.DataFrame({"a": [1.0, 2.0, 1.5, 0.5]})
+        model = glfm.GLFM(**QUICK, alpha=1e-9).fit(frame)
+        assert model.transform(frame).shape[0] == 4
+        assert model.impute(pd.DataFrame({"a": [np.nan]})).notna().all(axis=None)
+
+    @pytest.mark.parametrize("bias", [True, False])
+    def test_with_and_without_bias(self, X, bias):
+        model = glfm.GLFM(**QUICK, bias=bias).fit(mixed())
+        assert model.impute(X).notna().all(axis=None)
+
+    def test_bound_on_features(self, X):
+        model = glfm.GLFM(**QUICK, max_features=2)
+        with pytest.warns(FitWarning, match="max_features"):
+            model.fit(mixed())
+        rows = model._rows(X, "error")[1]
+        full = [t for t, draw in enumerate(model.draws_) if draw.n_features == 2]
+        assert full
+        assert all(rows._placed[t].owners.size == 0 for t in full)
+
+    def test_samples_differ_from_draw_to_draw(self, model, X):
+        first, second = model.impute(X, n=2)
+        holes = X.isna()["change"]
+        assert (first["change"][holes] != second["change"][holes]).all()
+
+    def test_more_samples_than_draws(self, model, X):
+        tables = model.predictive(X).sample(45)
+        assert len({table["change"].iloc[0] for table in tables}) == 45
+
+
+class TestFrames:
+    def test_index_order_and_types_are_those_of_x(self, model, X):
+        shuffled = X[["pain", "visits", "ward", "dose", "change"]]
+        out = model.impute(shuffled)
+        assert list(out) == list(shuffled)
+        assert out.index.equals(X.index)
+        assert (out.dtypes == shuffled.dtypes).all()
+        observed = X.notna()
+        for name in X:
+            assert (out[name][observed[name]] == X[name][observed[name]]).all()
+        assert out.notna().all(axis=None)
+
+    @pytest.mark.parametrize("library", ["polars", "pyarrow"])
+    def test_other_libraries(self, model, X, library):
+        plain = X.astype({"ward": object, "pain": object}).reset_index(drop=True)
+        table = pl.from_pandas(plain) if library == "polars" else pa.Table.from_pandas(plain)
+        out, features = model.impute(table), model.transform(table)
+        assert type(out) is type(features) is type(table)
+        expected = model.transform(X)
+        got = features.to_pandas()
+        np.testing.assert_array_equal(got.to_numpy(), expected.to_numpy())
+
+    def test_arrays(self):
+        rng = np.random.default_rng(0)
+        model = glfm.GLFM(**QUICK).fit(rng.standard_normal((30, 3)))
+        X = rng.standard_normal((4, 3))
+        X[1, 1] = np.nan
+        out = model.impute(X)
+        assert isinstance(out, np.ndarray)
+        assert np.isfinite(out).all()
+        np.testing.assert_array_equal(out[[0, 2, 3]], X[[0, 2, 3]])
+
+    def test_holes_where_the_fit_had_none(self):
+        rng = np.random.default_rng(0)
+        frame = pd.DataFrame(
+            {"a": rng.standard_normal(30), "n": rng.poisson(3, 30), "c": rng.choice(list("xyz"), 30)}
+        )
+        model = glfm.GLFM(**QUICK).fit(frame)
+        out = model.impute(pd.DataFrame({"a": [None, 1.0], "n": [2, None], "c": [None, None]}))
+        assert out.notna().all(axis=None)
+        assert out["n"].iloc[0] == 2
+        assert set(out["c"]) <= set("xyz")
+
+    def test_ignored_columns_pass(self):
+        frame = mixed().assign(id=[f"patient {i}" for i in range(40)])
+        model = glfm.GLFM({"id": "ignore"}, **QUICK).fit(frame)
+        X = mixed(3, seed=1).assign(id=["new", None, "newer"])
+        assert model.impute(X)["id"].tolist() == X["id"].tolist()
+        assert model.impute(X.drop(columns="id")).notna().all(axis=None)
+
+    def test_the_frame_is_not_modified(self, model, X):
+        before = X.copy(deep=True)
+        model.impute(X)
+        pd.testing.assert_frame_equal(X, before)
+
+
+class TestRefusals:
+    def test_a_missing_column(self, model, X):
+        with pytest.raises(DataError, match="no column 'dose': add it, full of holes"):
+            model.predictive(X.drop(columns="dose"))
+
+    def test_an_unknown_column(self, model, X):
+        with pytest.raises(DataError, match="a column 'extra' that the fit had not"):
+            model.impute(X.assign(extra=1))
+
+    def test_a_value_outside_the_support(self, model, X):
+        with pytest.raises(DataError, match=r"'dose' is positive but holds -1"):
+            model.transform(X.assign(dose=-1.0))
+
+    def test_no_rows(self, model, X):
+        with pytest.raises(DataError, match="no rows"):
+            model.impute(X.iloc[:0])
+
+    def test_an_unseen_level(self, model, X):
+        X = X.assign(ward=["west", *X["ward"].astype(object)[1:]])
+        with pytest.raises(DataError, match=r"'ward' holds the level 'west'.*pass unseen="):
+            model.impute(X)
+        with pytest.raises(SchemaError, match="unseen"):
+            model.impute(X, unseen="ignore")
+        out = model.impute(X, unseen="missing")
+        assert out["ward"].iloc[0] in ("north", "south", "east")
+        hole = X.assign(ward=[None, *X["ward"][1:]])
+        pd.testing.assert_frame_equal(
+            model.transform(X, unseen="missing"), model.transform(hole), check_exact=True
+        )
+        assert np.isnan(model.log_likelihood(X, hole, unseen="missing")["ward"].iloc[0])
+
+    def test_values_with_other_rows(self, model, X):
+        with pytest.raises(DataError, match="give one row of values"):
+            model.log_likelihood(X.iloc[:3], X)
+
+
+class TestTransform:
+    def test_training_rows(self, model):
+        frame = mixed()
+        out = model.transform()
+        assert out.index.equals(frame.index)
+        assert list(out) == list(model.features().index) == list(model.get_feature_names_out())
+        assert out.to_numpy().min() >= 0.0
+        assert out.to_numpy().max() <= 1.0
+
+    def test_a_single_draw_gives_its_features(self):
+        model = glfm.GLFM(**{**QUICK, "n_chains": 1, "n_draws": 1}).fit(mixed())
+        Z = model.draws_[0].Z
+        order = np.argsort(-Z.sum(axis=0), kind="stable")
+        np.testing.assert_array_equal(model.transform().to_numpy(), Z[:, order])
+
+    def test_draws_without_the_feature_are_left_out(self, model):
+        from glfm.posterior.alignment import Alignment
+
+        aligned = Alignment.of(model.draws_)
+        k = int(np.argmin(aligned.found.mean(axis=0)))
+        found = np.flatnonzero(aligned.found[:, k])
+        assert 0 < found.size < len(model.draws_)
+        mean = np.mean([model.draws_[t].Z[:, aligned.partner[t, k]] for t in found], axis=0)
+        np.testing.assert_allclose(model.transform().iloc[:, k], mean)
+
+    def test_fit_transform_and_names(self):
+        frame = mixed()
+        model = glfm.GLFM(**QUICK)
+        pd.testing.assert_frame_equal(model.fit_transform(frame), model.transform())
+        assert list(model.feature_names_in_) == list(frame)

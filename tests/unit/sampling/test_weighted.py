@@ -1,0 +1,202 @@
+"""GLFM(features="weighted"): what works as ever, and what is refused in a sentence."""
+
+import zipfile
+from io import BytesIO
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+
+import glfm
+from glfm import GLFM, FileError, LocalEngine, SchemaError
+from glfm.sampling.draws import Draw
+
+SETTINGS = {"n_chains": 2, "n_warmup": 12, "n_draws": 6, "random_state": 0, "progress": False}
+REFUSED = {
+    "density": lambda m: m.density("a"),
+    "dependence": lambda m: m.dependence(),
+    "effects": lambda m: m.effects(),
+    "explain": lambda m: m.explain(0, "a"),
+    "features": lambda m: m.features(),
+    "fit_transform": lambda m: m.fit_transform(table()),
+    "get_feature_names_out": lambda m: m.get_feature_names_out(),
+    "logp": lambda m: m.logp({"a": 1.0}),
+    "novelty": lambda m: m.novelty(),
+    "odd_cells": lambda m: m.odd_cells(),
+    "patterns": lambda m: m.patterns(),
+    "plot": lambda m: m.plot,
+    "report": lambda m: m.report("never.html"),
+    "similarity": lambda m: m.similarity(),
+    "surprisal": lambda m: m.surprisal(),
+    "to_arviz": lambda m: m.to_arviz(),
+    "transform": lambda m: m.transform(),
+}
+WORKS = {
+    "ask": lambda m: m.ask("a", {"b": 1.0}).value,
+    "calibration": lambda m: m.calibration(fraction=0.1),
+    "continue_fit": lambda m: m.continue_fit(1),
+    "diagnostics": lambda m: m.diagnostics(),
+    "edit": lambda m: m.edit({(0, "a"): 0.5}, n_warmup=2, n_draws=2),
+    "fit": lambda m: m.fit(table()),
+    "impute": lambda m: m.impute(table()[:5]),
+    "log_likelihood": lambda m: m.log_likelihood(table()),
+    "predictive": lambda m: m.predictive().interval(),
+    "remove": lambda m: m.remove([3], n_warmup=2, n_draws=2),
+    "sensitivity": lambda m: m.sensitivity("a", [0.0, 1.0], n=2),
+    "simulate": lambda m: m.simulate(3),
+    "uncertainty": lambda m: m.uncertainty(),
+    "append": lambda m: m.append(table()[:4].set_axis(range(100, 104)), n_warmup=2, n_draws=2),
+}
+ELSEWHERE = {"save"}  # has tests of its own below
+SKLEARN = {"get_metadata_routing", "get_params", "set_fit_request", "set_output", "set_params"}
+
+
+def table() -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    score = rng.standard_normal(40) * (rng.random(40) < 0.7)
+    frame = pd.DataFrame(
+        {name: w * score + 0.3 * rng.standard_normal(40) for name, w in zip("abc", (2, -1, 1), strict=True)}
+    )
+    frame["level"] = np.where(score > 0.2, "high", np.where(score < -0.2, "low", "none"))
+    frame["count"] = np.round(np.exp(score)).astype(int)
+    return frame.mask(rng.random(frame.shape) < 0.15)
+
+
+@pytest.fixture(scope="module")
+def fitted() -> GLFM:
+    return GLFM(features="weighted", **SETTINGS).fit(table())
+
+
+@pytest.fixture
+def model(fitted: GLFM, tmp_path) -> GLFM:
+    return glfm.load(fitted.save(tmp_path / "m.glfm"))
+
+
+def same(one: Draw, other: Draw) -> bool:
+    return all(
+        np.array_equal(getattr(one, name), getattr(other, name))
+        for name in ("packed", "scores", "weights", "variances", "alpha")
+    )
+
+
+def test_every_method_is_here():
+    public = {name for name in dir(GLFM) if not name.startswith("_")}
+    assert public == {*REFUSED, *WORKS, *ELSEWHERE, *SKLEARN, "set_transform_request"}
+
+
+@pytest.mark.parametrize("name", sorted(REFUSED))
+def test_is_refused(model, name):
+    with pytest.raises(
+        SchemaError, match='features="weighted" is for prediction: fit with features="binary" to'
+    ):
+        REFUSED[name](model)
+
+
+@pytest.mark.parametrize("name", sorted(WORKS))
+def test_works(model, name):
+    assert WORKS[name](model) is not None
+    assert all(draw.scores is not None for draw in model.draws_)
+
+
+def test_cells_are_filled_as_the_rest_of_the_row_says(fitted):
+    full = fitted.impute()
+    assert not full.isna().any().any()
+    assert set(full["level"]) <= {"high", "low", "none"}
+    assert (full["count"] >= 0).all()
+
+
+def test_draws_have_scores(fitted):
+    draw = fitted.draws_[-1]
+    bias = 1
+    assert draw.Z.dtype == np.bool_
+    assert np.array_equal(np.isnan(draw.V), ~draw.Z)
+    assert np.array_equal(np.nan_to_num(draw.V), draw.activations[:, bias:])
+    assert np.array_equal(draw.counts, draw.Z.sum(axis=0))
+    binary = GLFM(**SETTINGS).fit(table()).draws_[-1]
+    assert binary.scores is None
+    assert set(np.unique(binary.V[binary.Z])) == {1.0}
+
+
+def test_the_setting_and_the_method_share_a_name(fitted):
+    assert fitted.get_params()["features"] == "weighted"
+    again = clone(fitted)
+    assert again.get_params()["features"] == "weighted"
+    assert again.set_params(features="binary").get_params()["features"] == "binary"
+    assert "features='weighted'" in repr(fitted)
+    assert callable(GLFM().features)
+    assert callable(GLFM.features)
+
+
+def test_what_cannot_be_is_refused():
+    with pytest.raises(SchemaError, match='features is "binary" or "weighted", not \'dense\''):
+        GLFM(features="dense").fit(table())
+    with pytest.raises(SchemaError, match='features="weighted" is drawn by the parallel sampler'):
+        GLFM(features="weighted", sampler="collapsed").fit(table())
+
+
+def test_a_cluster_is_refused():
+    pytest.importorskip("distributed")
+    engine = LocalEngine()
+    engine.only_shards = True
+    with pytest.raises(SchemaError, match='features="weighted" runs in this process'):
+        GLFM(features="weighted", engine=engine).fit(table())
+
+
+def test_draws_depend_on_shards_but_not_on_threads():
+    one, two = (
+        GLFM(features="weighted", engine=LocalEngine(n_shards=3), n_jobs=n, **SETTINGS).fit(table())
+        for n in (1, 2)
+    )
+    assert all(same(a, b) for a, b in zip(one.draws_, two.draws_, strict=True))
+
+
+def test_a_model_goes_on_bit_for_bit(fitted, tmp_path):
+    loaded = glfm.load(fitted.save(tmp_path / "m.glfm"))
+    assert all(same(a, b) for a, b in zip(fitted.draws_, loaded.draws_, strict=True))
+    longer = GLFM(features="weighted", **{**SETTINGS, "n_draws": 9}).fit(table())
+    loaded.continue_fit(3)
+    assert all(same(a, b) for a, b in zip(longer.draws_, loaded.draws_, strict=True))
+    assert loaded.impute(table()).equals(longer.impute(table()))
+
+
+def test_a_checkpoint_goes_on_bit_for_bit(fitted, tmp_path):
+    with pytest.warns(glfm.FitWarning):
+        GLFM(features="weighted", **SETTINGS).fit(table(), checkpoint=tmp_path / "c", time_budget=1e-3)
+    again = GLFM(features="weighted", **SETTINGS).fit(table(), resume=tmp_path / "c")
+    assert all(same(a, b) for a, b in zip(again.draws_, fitted.draws_, strict=True))
+
+
+def test_without_its_rows_a_model_answers_for_new_ones(fitted, tmp_path):
+    bare = glfm.load(fitted.save(tmp_path / "m.glfm", data=False))
+    assert bare.impute(table()).equals(fitted.impute(table()))
+
+
+@pytest.mark.parametrize("member", ["draws/scores.npy", "chains/0/scores.npy"])
+@pytest.mark.parametrize("score", [0.0, np.nan])
+def test_a_file_with_scores_that_no_row_has_is_refused(fitted, tmp_path, member, score):
+    path = fitted.save(tmp_path / "m.glfm")
+    with zipfile.ZipFile(path) as file:
+        content = {name: file.read(name) for name in file.namelist()}
+    values = np.load(BytesIO(content[member]))
+    values[1] = score
+    changed = BytesIO()
+    np.save(changed, values)
+    with zipfile.ZipFile(path, "w") as file:
+        for name, held in content.items():
+            file.writestr(name, changed.getvalue() if name == member else held)
+    with pytest.raises(FileError):
+        glfm.load(path)
+
+
+def test_the_imputer_has_it():
+    imputer = glfm.Imputer(features="weighted", **SETTINGS).fit(table())
+    assert imputer.model_.get_params()["features"] == "weighted"
+    assert not imputer.transform(table()[:3]).isna().any().any()
+
+
+def test_pinned_rows_have_no_feature_and_a_bound_holds():
+    inactive = np.arange(40) < 5
+    with pytest.warns(glfm.FitWarning, match="max_features"):
+        model = GLFM(features="weighted", max_features=1, **SETTINGS).fit(table(), inactive=inactive)
+    assert all(draw.n_features <= 1 and not draw.Z[:5].any() for draw in model.draws_)

@@ -1,0 +1,554 @@
+"""Checkpoints: gone on from bit for bit, refused with a sentence, never lost; and fits that are stopped."""
+
+import errno
+import itertools
+import os
+import signal
+import threading
+import types
+import warnings
+from dataclasses import asdict, replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_array_equal
+
+import glfm
+from glfm.errors import FileError, FitWarning, SamplerError, SchemaError
+from glfm.frames.frame import Frame
+from glfm.kernels.random import stream
+from glfm.sampling.chain import Chain
+from glfm.sampling.priors import Priors, Schedule
+from glfm.sampling.problem import Problem
+from glfm.schema.encoding import encode
+from glfm.storage import model_files
+
+SETTINGS = {"n_chains": 2, "n_warmup": 5, "n_draws": 4, "thin": 2, "random_state": 3, "progress": False}
+ENDLESS = {**SETTINGS, "n_draws": 10**7}
+
+
+def table(n_rows: int = 40) -> pd.DataFrame:
+    rng = np.random.default_rng(1)
+    on = rng.random(n_rows) < 0.5
+    frame = pd.DataFrame(
+        {
+            "change": rng.standard_normal(n_rows) + 2 * on,
+            "visits": rng.poisson(3 + 4 * on).astype(float),
+            "ward": np.where(on, "north", rng.choice(["south", "east"], n_rows)),
+            "pain": pd.Categorical(
+                rng.choice(["none", "mild", "severe"], n_rows), ["none", "mild", "severe"], ordered=True
+            ),
+        }
+    )
+    for column in frame:
+        frame.loc[rng.random(n_rows) < 0.2, column] = None
+    return frame
+
+
+def bits(model: glfm.GLFM) -> list[tuple[object, ...]]:
+    """Return everything that is in the draws of a model."""
+    return [
+        (
+            d.chain,
+            d.index,
+            d.alpha,
+            *(part.tobytes() for part in (d.packed, d.weights, d.variances, *d.thetas)),
+        )
+        for d in model.draws_
+    ]
+
+
+def fit(frame, settings=SETTINGS, **arguments) -> glfm.GLFM:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FitWarning)
+        return glfm.GLFM(**settings).fit(frame, **arguments)
+
+
+def fit_one_sweep(frame, settings=SETTINGS, **arguments) -> glfm.GLFM:
+    """Fit until time is out, which it is after one sweep of each chain."""
+    clock = types.SimpleNamespace(monotonic=itertools.count().__next__)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("glfm.sampling.engine.time", clock)
+        return fit(frame, settings, time_budget=0.1, **arguments)
+
+
+@pytest.fixture(scope="module")
+def frame() -> pd.DataFrame:
+    return table()
+
+
+@pytest.fixture(scope="module")
+def whole(frame) -> glfm.GLFM:
+    return fit(frame)
+
+
+@pytest.fixture
+def path(frame, tmp_path):
+    """The checkpoint of a fit that was stopped after one sweep of each chain."""
+    fit_one_sweep(frame, checkpoint=tmp_path / "run.ckpt")
+    return tmp_path / "run.ckpt"
+
+
+class TestResume:
+    def test_stopped_after_every_sweep(self, frame, whole, tmp_path):
+        path = tmp_path / "run.ckpt"
+        n_stops = 0
+        while True:
+            model = fit_one_sweep(frame, checkpoint=path, resume=path if path.exists() else None)
+            if all(chain.ended for chain in model._chains):
+                break
+            n_stops += 1
+            found = model_files.read(path, model.get_params())
+            assert [chain.state.sweep for chain in found.chains] == [n_stops] * 2
+            assert len(found.draws) == 2 * (max(n_stops - 5, 0) // 2), "the state kept in warm-up is no draw"
+        assert n_stops == 12
+        assert bits(model) == bits(whole)
+        assert [tmp_path / "run.ckpt"] == list(tmp_path.iterdir())
+
+    def test_another_stream_would_be_seen(self, frame, whole, path):
+        found = model_files.read(path, whole.get_params())
+        found.chains[1].state.rng[:] = stream(np.random.SeedSequence(7))
+        model_files.write(found, path)
+        other = fit(frame, resume=path)
+        n_draws = len(other.draws_) // 2
+        assert bits(other)[:n_draws] == bits(whole)[:n_draws]
+        assert all(a != b for a, b in zip(bits(other)[n_draws:], bits(whole)[n_draws:], strict=True))
+
+    def test_a_finished_fit_comes_back(self, frame, whole, tmp_path):
+        path = tmp_path / "run.ckpt"
+        assert bits(fit(frame, checkpoint=path)) == bits(whole)
+        before = path.read_bytes()
+        assert bits(fit(frame, checkpoint=path, resume=path)) == bits(whole)
+        assert path.read_bytes() == before
+        assert bits(glfm.load(path)) == bits(whole)
+
+    def test_answers_that_are_sampled_are_the_same(self, frame, whole, path):
+        one, other = whole.impute(how="sample"), fit(frame, resume=path).impute(how="sample")
+        pd.testing.assert_frame_equal(one, other)
+
+    def test_until_converged(self, frame, tmp_path):
+        settings = {**SETTINGS, "n_warmup": 0, "thin": 1}
+        with pytest.warns(FitWarning, match="not converged after 124 sweeps"):
+            whole = glfm.GLFM(**settings).fit(frame, until="converged")
+        path, rounds = tmp_path / "run.ckpt", set()
+        while True:
+            resume = path if path.exists() else None
+            step = fit_one_sweep if len(rounds) < 3 else fit  # the rounds after the third in one go
+            model = step(frame, settings, checkpoint=path, resume=resume, until="converged")
+            stage = model_files.read_stage(path)
+            rounds.add(stage.round)
+            if stage.finished:
+                break
+        assert bits(model) == bits(whole)
+        assert rounds == {0, 1, 2, 4}
+
+    def test_a_seed_that_nobody_chose(self, frame, tmp_path):
+        path = tmp_path / "run.ckpt"
+        settings = {**SETTINGS, "random_state": None}
+        fit_one_sweep(frame, settings, checkpoint=path)
+        assert bits(fit(frame, settings, resume=path)) == bits(fit(frame, settings, resume=path))
+
+    def test_another_library_with_the_same_cells(self, frame, whole, path):
+        import polars as pl
+
+        other = frame.assign(pain=frame["pain"].astype(object))
+        schema = {"pain": glfm.Ordinal(levels=["none", "mild", "severe"])}
+        model = fit(pl.from_pandas(other), {**SETTINGS, "schema": schema}, resume=path)
+        assert bits(model) == bits(whole)
+
+    @pytest.mark.parametrize("settings", [{"bias": False}, {"max_features": 0}, {"alpha": [2, 1]}])
+    def test_settings(self, settings, frame, tmp_path):
+        settings, path = {**SETTINGS, **settings}, tmp_path / "run.ckpt"
+        inactive = np.arange(len(frame)) < 4
+        fit_one_sweep(frame, settings, checkpoint=path, inactive=inactive)
+        assert bits(fit(frame, settings, resume=path, inactive=inactive)) == bits(
+            fit(frame, settings, inactive=inactive)
+        )
+
+
+def test_stopped_in_a_later_round(frame, monkeypatch):
+    """The draws are those of the round before; they go when the new round goes on."""
+    settings = {**SETTINGS, "n_warmup": 0, "thin": 1, "n_jobs": 2}
+    seen = threading.local()
+
+    def monotonic():  # each chain has a clock of its own, which strikes with every sweep
+        seen.time = getattr(seen, "time", 0) + 1
+        return seen.time
+
+    monkeypatch.setattr("glfm.sampling.engine.time", types.SimpleNamespace(monotonic=monotonic))
+    model = fit(frame, settings, until="converged", time_budget=5.5)  # 4 sweeps, then 6 of 8
+    monkeypatch.undo()
+    assert [chain.state.sweep for chain in model._chains] == [10, 10]
+    assert bits(model) == bits(fit(frame, settings))
+    model.continue_fit(3)
+    assert [chain.state.sweep for chain in model._chains] == [18, 18]
+    assert [len(draws) for draws in model.draws_.by_chain()] == [4, 4]
+
+
+def changed(frame: pd.DataFrame, row: int, column: str, value: object) -> pd.DataFrame:
+    frame = frame.copy()
+    frame.loc[row, column] = value
+    return frame
+
+
+class TestAnotherFit:
+    @pytest.mark.parametrize(
+        ("settings", "sentence"),
+        [
+            ({"n_draws": 5}, "whose n_draws is 4 and not 5"),
+            ({"n_warmup": 6}, "whose n_warmup is 5 and not 6"),
+            ({"n_chains": 3}, "whose n_chains is 2 and not 3"),
+            ({"thin": 1}, "whose thin is 2 and not 1"),
+            ({"alpha": (2, 1)}, r"whose alpha is None and not \(2, 1\)"),
+            ({"weight_variance": 2.0}, "whose weight_variance is 1.0 and not 2.0"),
+            ({"random_state": 4}, "whose random_state is 3:"),
+            ({"schema": {"visits": "real"}}, "the column 'visits' is count and not real"),
+            (
+                {"schema": {"change": glfm.Real(shift=1.0)}},
+                "the column 'change' has another cell|other levels",
+            ),
+            ({"schema": {"ward": "ignore"}}, "which has a column 'ward'"),
+        ],
+    )
+    def test_settings(self, settings, sentence, frame, path):
+        with pytest.raises(FileError, match=sentence):
+            glfm.GLFM(**{**SETTINGS, **settings}).fit(frame, resume=path)
+
+    @pytest.mark.parametrize(
+        ("change", "sentence"),
+        [
+            (lambda f: f.head(39), "whose table has 40 rows and not 39"),
+            (lambda f: f.drop(columns="pain"), "which has a column 'pain'"),
+            (lambda f: f.assign(more=1.5), "which does not have a column 'more'"),
+            (lambda f: f[["ward", "change", "visits", "pain"]], "with columns in another order"),
+            (lambda f: changed(f, 7, "change", 0.125), "'change' has another cell in row 7"),
+            (lambda f: changed(f, 7, "ward", None), "'ward' has another cell in row 7"),
+            (lambda f: f.replace({"ward": {"south": "west"}}), "'ward' has other levels"),
+        ],
+    )
+    def test_table(self, change, sentence, frame, path):
+        with pytest.raises(FileError, match=sentence):
+            glfm.GLFM(**SETTINGS).fit(change(frame), resume=path)
+
+    def test_pinned_rows_and_until(self, frame, path):
+        with pytest.raises(FileError, match="inactive differs in row 2"):
+            glfm.GLFM(**SETTINGS).fit(frame, resume=path, inactive=np.arange(len(frame)) == 2)
+        with pytest.raises(FileError, match="whose until is None and not 'converged'"):
+            glfm.GLFM(**SETTINGS).fit(frame, resume=path, until="converged")
+
+    def test_what_may_differ(self, frame, whole, path):
+        model = fit(frame, {**SETTINGS, "n_jobs": 1, "random_state": None}, resume=path, time_budget=600)
+        assert bits(model) == bits(whole)
+
+    def test_a_refusal_leaves_model_and_file_alone(self, frame, path):
+        model = fit(frame, {**SETTINGS, "n_draws": 5})
+        before, content = bits(model), path.read_bytes()
+        with pytest.raises(FileError):
+            model.fit(frame, resume=path, checkpoint=path)
+        assert (bits(model), path.read_bytes()) == (before, content)
+
+
+class TestFile:
+    def test_it_is_a_model_file(self, frame, tmp_path):
+        path = tmp_path / "run.ckpt"
+        for _ in range(7):
+            fit_one_sweep(frame, checkpoint=path, resume=path if path.exists() else None)
+        model = glfm.load(path)
+        assert len(model.draws_) == 2
+        assert not model.impute().isna().any().any()
+        assert bits(model.continue_fit(3)) == bits(fit(frame, {**SETTINGS, "n_draws": 7}))
+
+    def test_without_draws_it_cannot_be_loaded(self, path):
+        with pytest.raises(FileError, match="has no draws yet: go on from it"):
+            glfm.load(path)
+
+    def test_no_file_or_another_one(self, frame, whole, tmp_path):
+        with pytest.raises(FileError, match="cannot be read: No such file"):
+            fit(frame, resume=tmp_path / "none.ckpt")
+        with pytest.raises(FileError, match="is a model and not a checkpoint: load it with"):
+            fit(frame, resume=whole.save(tmp_path / "m.glfm"))
+
+    def test_only_a_finished_one_is_replaced(self, frame, whole, path, tmp_path):
+        for name, content in {"run.ckpt": path.read_bytes(), "notes.txt": b"milk, eggs"}.items():
+            (tmp_path / name).write_bytes(content)
+            with pytest.raises(FileError, match="exists and is not the checkpoint of a finished fit"):
+                fit(frame, checkpoint=tmp_path / name)
+            assert (tmp_path / name).read_bytes() == content
+        fit(frame, checkpoint=path, resume=path)
+        fit(frame, {**SETTINGS, "random_state": 4}, checkpoint=path)
+        assert bits(glfm.load(path)) != bits(whole)
+
+    def test_another_one_may_be_gone_on_to(self, frame, whole, path, tmp_path):
+        before = path.read_bytes()
+        assert bits(fit(frame, resume=path, checkpoint=tmp_path / "second.ckpt")) == bits(whole)
+        assert path.read_bytes() == before
+
+    @pytest.mark.parametrize("every", [0, -1.0, float("nan")])
+    def test_seconds_are_positive(self, every, frame, tmp_path):
+        with pytest.raises(SchemaError, match="checkpoint_every is a positive number"):
+            fit(frame, checkpoint=tmp_path / "run.ckpt", checkpoint_every=every)
+
+    def test_what_cannot_be_written_is_refused_before_the_first_sweep(self, frame, whole, tmp_path):
+        with pytest.raises(FileError, match="cannot be written: No such file"):
+            fit(frame, ENDLESS, checkpoint=tmp_path / "none" / "run.ckpt")
+        lists = frame.assign(more=[[1, 2]] * len(frame))
+        with pytest.raises(FileError):
+            fit(lists, {**ENDLESS, "schema": {"more": "ignore"}}, checkpoint=tmp_path / "run.ckpt")
+        assert list(tmp_path.iterdir()) == []
+
+    def test_what_a_killed_process_has_left_is_removed(self, frame, tmp_path):
+        (tmp_path / ".run.ckpt.abc.part").write_bytes(b"PK")
+        (tmp_path / ".other.ckpt.abc.part").write_bytes(b"PK")
+        fit(frame, checkpoint=tmp_path / "run.ckpt")
+        assert {p.name for p in tmp_path.iterdir()} == {"run.ckpt", ".other.ckpt.abc.part"}
+
+    def test_chains_that_do_not_belong_together(self, frame, path):
+        found = model_files.read(path, glfm.GLFM().get_params())
+        model_files.write(replace(found, chains=found.chains[:1]), path)
+        with pytest.raises(FileError, match="has other chains than its settings say"):
+            fit(frame, resume=path)
+
+    @pytest.mark.parametrize("until", [None, "converged"])
+    def test_a_round_that_nobody_makes(self, until, frame, path):
+        found = model_files.read(path, glfm.GLFM().get_params())
+        model_files.write(replace(found, stage=model_files.Stage(until, 99)), path)
+        with pytest.raises(FileError, match="has other chains than its settings say"):
+            fit(frame, resume=path, until=until)
+
+    @pytest.mark.parametrize("sweep", [0, 6, 2**40])
+    def test_sweeps_without_their_draws(self, sweep, frame, tmp_path):
+        path = tmp_path / "run.ckpt"
+        fit(frame, checkpoint=path)
+        found = model_files.read(path, glfm.GLFM().get_params())
+        found.chains[1].state.sweep = sweep
+        model_files.write(found, path)
+        with pytest.raises(FileError, match="has other chains than its settings say"):
+            fit(frame, resume=path)
+
+    def test_a_schedule_without_end(self, frame, path):
+        found = model_files.read(path, glfm.GLFM().get_params())
+        for chain in found.chains:
+            chain.schedule = replace(chain.schedule, n_draws=2**50)
+        model_files.write(found, path)
+        with pytest.raises(FileError, match="has other chains than its settings say"):
+            fit(frame, resume=path)
+
+    @pytest.mark.parametrize("stage", [7, {"until": "bored", "round": 0, "finished": False}, {"round": 1}])
+    def test_nonsense(self, stage, path, monkeypatch):
+        found = model_files.read(path, glfm.GLFM().get_params())
+        monkeypatch.setattr(model_files, "asdict", lambda one: stage if one is found.stage else asdict(one))
+        model_files.write(found, path)
+        with pytest.raises(FileError, match="what it says of its checkpoint makes no sense"):
+            glfm.load(path)
+
+
+class TestTrouble:
+    """The disk is full, the directory is gone, a chain fails: the last good checkpoint stays."""
+
+    def test_a_full_disk(self, frame, tmp_path, monkeypatch):
+        path, real, count = tmp_path / "run.ckpt", os.fsync, itertools.count()
+
+        def full(handle):
+            if next(count) >= 6:  # each file takes two: itself and its directory
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            real(handle)
+
+        monkeypatch.setattr(os, "fsync", full)
+        model = glfm.GLFM(**ENDLESS)
+        sentence = (
+            r"cannot be written: No space left on device, so that the fit was stopped after \d+, \d+ of"
+        )
+        with pytest.raises(FileError, match=sentence):
+            model.fit(frame, checkpoint=path, checkpoint_every=1e-3)
+        monkeypatch.undo()
+        self.is_usable_and_resumable(model, frame, path)
+        assert list(tmp_path.iterdir()) == [path]
+
+    def test_a_directory_that_vanishes(self, frame, tmp_path):
+        here, gone = tmp_path / "here", tmp_path / "gone"
+        here.mkdir()
+        threading.Timer(0.5, here.rename, (gone,)).start()
+        model = glfm.GLFM(**ENDLESS)
+        with pytest.raises(FileError, match="cannot be written: No such file or directory, so that the fit"):
+            model.fit(frame, checkpoint=here / "run.ckpt", checkpoint_every=1e-3)
+        self.is_usable_and_resumable(model, frame, gone / "run.ckpt")
+
+    def is_usable_and_resumable(self, model, frame, path):
+        assert len(model.draws_) >= 2
+        assert not model.impute().isna().any().any()
+        found = model_files.read(path, model.get_params())
+        sweeps = [chain.state.sweep for chain in found.chains]
+        again = fit_one_sweep(frame, ENDLESS, resume=path)
+        assert [chain.state.sweep for chain in again._chains] == [sweep + 1 for sweep in sweeps]
+
+    def test_at_the_very_end(self, frame, whole, tmp_path, monkeypatch):
+        real, count = os.fsync, itertools.count()
+
+        def full(handle):
+            if next(count) >= 2:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            real(handle)
+
+        monkeypatch.setattr(os, "fsync", full)
+        model = glfm.GLFM(**SETTINGS)
+        with pytest.raises(FileError, match="the fit itself is complete"):
+            model.fit(frame, checkpoint=tmp_path / "run.ckpt", checkpoint_every=3600)
+        assert bits(model) == bits(whole)
+
+    def test_one_chain_fails(self, frame, tmp_path, monkeypatch):
+        from glfm.sampling.collapsed import CollapsedSampler
+
+        real = CollapsedSampler.draw_weights
+
+        def fails(self, state):
+            if state.sweep == 9:
+                raise SamplerError("The weights are not finite.")
+            real(self, state)
+
+        monkeypatch.setattr(CollapsedSampler, "draw_weights", fails)
+        model = glfm.GLFM(**ENDLESS)
+        with pytest.raises(SamplerError):  # and the other chain does not go on forever
+            model.fit(frame, checkpoint=tmp_path / "run.ckpt", checkpoint_every=1e-3)
+        assert not hasattr(model, "draws_"), "a fit with a fault in it is none"
+        assert model_files.read_stage(tmp_path / "run.ckpt") == model_files.Stage()
+
+
+class StopsAt(threading.Event):
+    """A stop that is asked for when somebody looks for the n-th time."""
+
+    def __init__(self, n: int) -> None:
+        super().__init__()
+        self.left = n
+
+    def is_set(self) -> bool:
+        self.left -= 1
+        return self.left < 0
+
+
+def test_a_sweep_that_is_given_up_leaves_no_trace(frame):
+    """Wherever a sweep is stopped, the chain stands before it and goes on as if nothing had been."""
+    read = Frame.read(table(5000).drop(columns="ward"))
+    schema = glfm.Schema.infer(read, None)
+    problem = Problem(schema.kinds, encode(read, schema.kinds).x, Priors())
+
+    def chain():
+        return Chain(problem, Schedule(1, 3), np.random.SeedSequence(5))
+
+    whole, stopped = chain(), chain()
+    list(whole)
+    looks = StopsAt(10**9)
+    list(chain().sweeps(looks))
+    n_looks = 10**9 - looks.left
+    assert n_looks > 4 * 6  # several in every sweep: 3 blocks of rows, moves, 3 blocks of cells, the end
+    for n in range(n_looks // 4):
+        before, state = stopped.state.sweep, stopped.state
+        for _ in stopped.sweeps(StopsAt(n)):
+            pytest.fail("the sweep was not stopped")
+        assert stopped.state is state
+        assert (stopped.state.sweep, stopped.draws) == (before, [])
+    assert len(list(stopped.sweeps(StopsAt(10**9)))) == 4
+    for a, b in zip(whole.draws, stopped.draws, strict=True):
+        assert_array_equal(a.weights, b.weights)
+        assert_array_equal(a.Z, b.Z)
+    assert_array_equal(whole.state.rng, stopped.state.rng)
+
+
+class TestInterrupt:
+    """Ctrl-C, really sent, once the first checkpoint after the start has been written."""
+
+    @pytest.fixture
+    def interrupt(self, monkeypatch):
+        """Send Ctrl-C when n checkpoints have been written, the last of chains that have made a sweep."""
+        from glfm.storage.checkpoints import Checkpoint
+
+        def after(n: int, took: float = 0.0, swept: bool = True) -> None:
+            real, count = Checkpoint.save, itertools.count(1)
+            sent = threading.Event()
+
+            def save(self, chains):
+                ready = not swept or all(chain.state.sweep for chain in chains)
+                real(self, chains)
+                self.took = took
+                if next(count) >= n and ready and not sent.is_set():
+                    sent.set()
+                    os.kill(os.getpid(), signal.SIGINT)
+
+            monkeypatch.setattr(Checkpoint, "save", save)
+
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        yield after
+        signal.signal(signal.SIGINT, before)
+
+    @pytest.mark.parametrize("settings", [ENDLESS, {**ENDLESS, "n_warmup": 10**7}], ids=["draws", "warm-up"])
+    def test_usable_savable_continuable(self, settings, interrupt, frame, tmp_path):
+        path = tmp_path / "run.ckpt"
+        interrupt(3)
+        with pytest.warns(FitWarning, match=r"interrupted after \d+, \d+ of"):
+            model = glfm.GLFM(**settings).fit(frame, checkpoint=path, checkpoint_every=0.05)
+        assert not model.impute().isna().any().any()
+        sweeps = [chain.state.sweep for chain in model._chains]
+        assert min(sweeps) > 0
+        again = glfm.load(model.save(tmp_path / "m.glfm"))
+        assert bits(again) == bits(model)
+        found = model_files.read(path, model.get_params())
+        assert [chain.state.sweep for chain in found.chains] == sweeps, "the last sweep is in the checkpoint"
+        resumed = fit_one_sweep(frame, settings, resume=path)
+        assert [chain.state.sweep for chain in resumed._chains] == [sweep + 1 for sweep in sweeps]
+
+    def test_nobody_waits_for_a_large_file(self, interrupt, frame, tmp_path):
+        path = tmp_path / "run.ckpt"
+        interrupt(3, took=5.0)
+        model = fit(frame, ENDLESS, checkpoint=path, checkpoint_every=0.05)
+        kept = [chain.state.sweep for chain in model_files.read(path, model.get_params()).chains]
+        assert all(0 < a <= chain.state.sweep for a, chain in zip(kept, model._chains, strict=True))
+        assert len(model.draws_) >= 2
+
+    def test_without_a_sweep_there_is_no_fit(self, interrupt, frame, whole, tmp_path, monkeypatch):
+        from glfm.sampling.collapsed import CollapsedSampler
+        from glfm.sampling.shard import Stopped
+
+        def waits(self, state, adapt, stop):
+            stop.wait()
+            raise Stopped
+
+        monkeypatch.setattr(CollapsedSampler, "sweep", waits)
+        interrupt(2, swept=False)
+        model = glfm.GLFM(**SETTINGS)
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(frame, checkpoint=tmp_path / "run.ckpt", checkpoint_every=1e-3)
+        with pytest.raises(Exception, match="not fitted"):
+            model.impute()
+        monkeypatch.undo()
+        assert bits(fit(frame, resume=tmp_path / "run.ckpt")) == bits(whole)
+
+    def test_a_chain_that_does_not_listen_is_left_behind(
+        self, interrupt, frame, whole, tmp_path, monkeypatch
+    ):
+        """As one does that is being compiled: what it finishes later changes nothing."""
+        from glfm.sampling.collapsed import CollapsedSampler
+
+        real, let_go, deaf_threads = CollapsedSampler.sweep, threading.Event(), []
+
+        def deaf(self, state, adapt, stop):
+            if state.sweep == 7 and len(deaf_threads) < 2:
+                deaf_threads.append(threading.current_thread())
+                let_go.wait()
+            real(self, state, adapt)
+
+        monkeypatch.setattr(CollapsedSampler, "sweep", deaf)
+        interrupt(40)
+        with pytest.warns(FitWarning, match="interrupted after 7, 7 of"):
+            model = glfm.GLFM(**SETTINGS, n_jobs=2).fit(
+                frame, checkpoint=tmp_path / "run.ckpt", checkpoint_every=0.01
+            )
+        before = bits(model)
+        left = [chain.sampler for chain in model._chains]
+        let_go.set()
+        for thread in deaf_threads:
+            thread.join()
+        assert [chain.state.sweep for chain in model._chains] == [7, 7]
+        assert bits(model) == before
+        assert all(sampler._sums[0].size == 0 for sampler in left), "nobody has worked with these"
+        assert bits(fit(frame, resume=tmp_path / "run.ckpt")) == bits(whole)
+        assert bits(model.continue_fit(2)) == bits(fit(frame, {**SETTINGS, "n_draws": 6}))
