@@ -6,15 +6,15 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from sklearn.exceptions import NotFittedError
-from test_model import QUICK, mixed
-from test_table import CASES
 
 import glfm
+from column_cases import CASES
 from glfm.errors import DataError, FitWarning, SchemaError
 from glfm.frames.edits import appended, edited, taken
 from glfm.frames.frame import Frame
 from glfm.sampling.problem import Problem
 from glfm.sampling.transfer import carried
+from tables import QUICK, mixed
 
 TABLE = mixed(50)
 OLD, NEW = TABLE[:40], TABLE[40:]

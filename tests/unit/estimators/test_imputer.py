@@ -18,10 +18,10 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
-from test_model import mixed
 
 import glfm
 from glfm.errors import DataError, SchemaError
+from tables import mixed
 
 QUICK = {"n_chains": 1, "n_warmup": 15, "n_draws": 5, "thin": 1, "random_state": 0}
 

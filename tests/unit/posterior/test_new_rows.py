@@ -5,11 +5,11 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from test_model import QUICK, mixed
 
 import glfm
 from glfm.errors import DataError, FitWarning, SchemaError
 from glfm.posterior.rows import NewRows
+from tables import QUICK, mixed
 
 
 @pytest.fixture(scope="module")
