@@ -9,8 +9,9 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 import glfm
-from glfm.plots import Artists, tile_map
+from glfm.plots.artists import Artists
 from glfm.plots.drawing import save
+from glfm.plots.us_states import tile_map
 
 IMAGES = Path(__file__).parent / "images"
 SETTINGS = {"n_chains": 2, "n_warmup": 300, "n_draws": 50, "random_state": 0}

@@ -244,8 +244,8 @@ def draw(fits: study.Fits, frame: pd.DataFrame, directory: Path) -> None:
     """Draw the figures of the page."""
     from matplotlib.figure import Figure
 
-    from glfm.plots import tile_map
     from glfm.plots.drawing import save
+    from glfm.plots.us_states import tile_map
 
     study.draw_sizes(
         {"exact posterior": fits.free, "seed 1": fits.again}, PAPER, directory / "counties-sizes.png"

@@ -28,7 +28,7 @@ from glfm.schema.encoding import encode
 from glfm.storage.model_files import AbsentRows
 
 if TYPE_CHECKING:
-    from glfm.plots import Plot
+    from glfm.plots.plot import Plot
 
 __all__ = ["Answers"]
 
@@ -250,7 +250,7 @@ class Answers(ABC):
     @property
     def plot(self) -> Plot:
         """Pictures of the fit: `model.plot.patterns()`, `.effects()`, `.map(by="state")`, ..."""
-        from glfm.plots import Plot
+        from glfm.plots.plot import Plot
 
         return Plot(self._summary, self._frame, self._problem, self.draws_, self.predictive())
 

@@ -15,11 +15,10 @@ from sklearn.exceptions import NotFittedError
 
 import glfm
 from glfm.errors import DataError, SchemaError
-from glfm.plots import Artists, tile_map
-from glfm.plots.artists import elide, label, labels
+from glfm.plots.artists import Artists, elide, label, labels
 from glfm.plots.matrices import _side_by_side
 from glfm.plots.panels import scale_of
-from glfm.plots.us_states import STATES, read_states
+from glfm.plots.us_states import STATES, read_states, tile_map
 
 QUICK = {"n_chains": 2, "n_warmup": 20, "n_draws": 10, "random_state": 0, "progress": False}
 
