@@ -102,11 +102,11 @@ class HiddenCells(Frame):
     def new(self, values: Mapping[str, NDArray[Any]]) -> Any:
         return self._frame.new(values)
 
-    def _put(self, column: Column, values: NDArray[Any], rows: NDArray[np.intp]) -> Any:
-        return self._frame._put(column, values, rows)
+    def _set_cells(self, column: Column, values: NDArray[Any], rows: NDArray[np.intp]) -> Any:
+        return self._frame._set_cells(column, values, rows)
 
-    def _natural(self, name: str, values: list[Any]) -> Any:
-        return self._frame._natural(name, values)
+    def _new_column(self, name: str, values: list[Any]) -> Any:
+        return self._frame._new_column(name, values)
 
     def _assemble(self, columns: Mapping[str, Any], names: list[str]) -> Any:
         return self._frame._assemble(columns, names)

@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from glfm.frames.column import FloatArray
-from glfm.frames.times import in_words
+from glfm.frames.times import format_days
 from glfm.kinds.base import Kind
 from glfm.kinds.levelled import LevelledKind
 from glfm.kinds.numeric import NumericKind
@@ -264,7 +264,7 @@ def implications(
     `kinds` say which columns are of dates or durations.
     """
     levelled = set(effects["column"][effects["level"].notna()])
-    said = []
+    phrases = []
     for _, row in telling(effects).iterrows():
         column, level = row["column"], row["level"]
         if level is not None:
@@ -273,9 +273,9 @@ def implications(
             words = f"the mean position of {column}" if column in levelled else str(column)
         verb = "raises" if row["with"] >= row["without"] else "lowers"
         time = getattr((kinds or {}).get(column), "time", None)
-        ends = [in_words(row[end], time) if time else _short(row[end]) for end in ("without", "with")]
-        said.append(f"{verb} {words} from {ends[0]} to {ends[1]}")
-    return said[:most]
+        ends = [format_days(row[end], time) if time else _short(row[end]) for end in ("without", "with")]
+        phrases.append(f"{verb} {words} from {ends[0]} to {ends[1]}")
+    return phrases[:most]
 
 
 def _short(value: float) -> str:

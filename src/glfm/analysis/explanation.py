@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from glfm.analysis.similarity import similarities
 from glfm.frames.column import FloatArray
 from glfm.frames.frame import Frame
-from glfm.frames.times import said
+from glfm.frames.times import format_time
 from glfm.kinds.levelled import LevelledKind
 from glfm.kinds.numeric import NumericKind
 from glfm.posterior.alignment import Alignment
@@ -87,12 +87,12 @@ class Explanation:
         return "\n\n".join(parts)
 
     def _headline(self) -> str:
-        said = self.prediction
-        words = f"Row {self.row!r}, column {self.column!r}: {_short(said['value'])} is predicted"
-        if not pd.isna(said["lower"]):
-            words += f", between {_short(said['lower'])} and {_short(said['upper'])}"
-        if not pd.isna(said["probability"]):
-            words += f", with probability {said['probability']:.2f}"
+        prediction = self.prediction
+        words = f"Row {self.row!r}, column {self.column!r}: {_short(prediction['value'])} is predicted"
+        if not pd.isna(prediction["lower"]):
+            words += f", between {_short(prediction['lower'])} and {_short(prediction['upper'])}"
+        if not pd.isna(prediction["probability"]):
+            words += f", with probability {prediction['probability']:.2f}"
         return f"{words}; {'it is a hole' if self.observed is None else f'{_short(self.observed)} is there'}."
 
 
@@ -330,4 +330,4 @@ def _short(value: Any) -> str:
         return ""
     if isinstance(value, float):
         return f"{value:,.0f}" if abs(value) >= 1000.0 else f"{value:.3g}"
-    return said(value) or str(value)
+    return format_time(value) or str(value)

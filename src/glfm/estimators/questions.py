@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from glfm.errors import DataError, SchemaError
 from glfm.estimators.answers import Answers
 from glfm.frames.frame import Frame
-from glfm.frames.times import said
+from glfm.frames.times import format_time
 from glfm.kinds.levelled import LevelledKind
 from glfm.posterior.answers import Answer, answer_table, asked_cells
 from glfm.posterior.joint_density import log_slopes, log_weights
@@ -77,7 +77,7 @@ class Questions(Answers):
         x = np.repeat(known.x, _how_many(n, known), axis=0)
         x = simulate_rows(x, self._problem, self.draws_, seed, self.n_jobs)
         values = {name: self._problem.kinds[name].decode(x[:, names.index(name)]) for name in chosen}
-        template = self._frame.sized(len(x), None if known.frame is None else known.frame.labels)
+        template = self._frame.resized(len(x), None if known.frame is None else known.frame.labels)
         return pd.DataFrame(values) if template is None else template.like(values, chosen)
 
     def ask(
@@ -118,8 +118,8 @@ class Questions(Answers):
         if known.frame is not None:
             return known.frame.new(answer_table(cells, spread, mass))
         names = list(self._problem.names)
-        said = {str(k): v for k, v in (given or {}).items() if not np.isnan(x[0, names.index(str(k))])}
-        return Answer(name, said, cells, spread)
+        known_cells = {str(k): v for k, v in (given or {}).items() if not np.isnan(x[0, names.index(str(k))])}
+        return Answer(name, known_cells, cells, spread)
 
     def logp(self, values: Any, given: Any = None, *, unseen: Unseen = "error") -> Any:
         """Return the joint log density of several columns of a row, given others.
@@ -205,8 +205,8 @@ class Questions(Answers):
             value, low, high = (kind.decode(np.array([x]))[0] for x in (cell.x, cell.lower, cell.upper))
             if isinstance(kind, LevelledKind):
                 expected = f"{low} ({cell.probability:.2f})"
-            elif said(value) is not None:
-                expected = f"{said(low)} to {said(high)}"
+            elif format_time(value) is not None:
+                expected = f"{format_time(low)} to {format_time(high)}"
             else:
                 value = int(value) if kind.name == "count" else float(value)
                 expected = f"{low:.4g} to {high:.4g}"

@@ -13,7 +13,17 @@ from numpy.typing import NDArray
 from glfm.errors import DataError
 from glfm.frames.column import Column, FloatArray
 
-__all__ = ["TIMES", "from_days", "in_words", "of_type", "read_days", "read_time", "said", "time_of", "within"]
+__all__ = [
+    "TIMES",
+    "clip_times",
+    "format_days",
+    "format_time",
+    "from_days",
+    "read_days",
+    "read_time",
+    "time_of",
+    "times_like",
+]
 
 #: What a number of days can stand for; dates and datetimes count from 1970-01-01 (UTC where there is a zone).
 TIMES = ("date", "datetime", "duration")
@@ -106,7 +116,7 @@ def from_days(days: FloatArray, time: str) -> NDArray[Any]:
     return np.asarray(np.datetime64(0, "us") + (days * 86_400e6).round().astype("m8[us]"))
 
 
-def within(values: NDArray[Any], dtype: object) -> NDArray[Any]:
+def clip_times(values: NDArray[Any], dtype: object) -> NDArray[Any]:
     """Return times inside of what a type can hold: nanoseconds reach from 1677 to 2262 only."""
     if "ns" not in str(dtype):
         return values
@@ -116,7 +126,7 @@ def within(values: NDArray[Any], dtype: object) -> NDArray[Any]:
     return np.asarray(np.clip(values, np.datetime64(0, "us") - most, np.datetime64(0, "us") + most))
 
 
-def of_type(values: NDArray[Any], observed: Iterable[Any]) -> list[Any]:
+def times_like(values: NDArray[Any], observed: Iterable[Any]) -> list[Any]:
     """Return times as Python objects of the type, and in the zone, that observed ones have."""
     first = next(iter(observed), None)
     if isinstance(first, np.datetime64 | np.timedelta64):
@@ -138,18 +148,18 @@ def read_time(text: str, time: str) -> Any:
     return pd.Timedelta(text) if time == "duration" else pd.Timestamp(text)
 
 
-def said(value: Any) -> str | None:
+def format_time(value: Any) -> str | None:
     """Return a moment or a duration as people write it; None: it is neither."""
     if value is pd.NaT:
         return None
     if isinstance(value, _DURATIONS):
-        return in_words(pd.Timedelta(value) / pd.Timedelta(days=1), "duration")
+        return format_days(pd.Timedelta(value) / pd.Timedelta(days=1), "duration")
     if isinstance(value, _INSTANTS):
         return str(pd.Timestamp(value))[:16].removesuffix(" 00:00")
     return None
 
 
-def in_words(days: float, time: str) -> str:
+def format_days(days: float, time: str) -> str:
     """Return days as people write them: 2020-01-31, 2020-01-31 14:05, or 3.2 days."""
     if time == "duration":
         return f"{days:.3g} days"

@@ -12,7 +12,7 @@ import pandas as pd
 
 from glfm.errors import SchemaError
 from glfm.frames.column import FloatArray
-from glfm.frames.times import said
+from glfm.frames.times import format_time
 from glfm.posterior.cells import LevelCells, NumberCells, cells_of
 from glfm.posterior.predictive import tail_of
 from glfm.posterior.rows import NewRows
@@ -195,4 +195,4 @@ def answer_table(cells: LevelCells | NumberCells, spread: float, mass: float) ->
 
 def _said(value: Any) -> str:
     """Return a value as people write it."""
-    return f"{value:.4g}" if isinstance(value, float) else said(value) or str(value)
+    return f"{value:.4g}" if isinstance(value, float) else format_time(value) or str(value)

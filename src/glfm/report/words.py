@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from glfm.frames.times import in_words
+from glfm.frames.times import format_days
 from glfm.kinds.base import Kind
 
 __all__ = ["MINUS", "chance", "clipped", "counted", "number", "percent", "value"]
@@ -51,7 +51,7 @@ def number(value: float) -> str:
 def value(kind: Kind, x: float) -> str:
     """Return a number of a column; days are the date, or the time, that they stand for."""
     time = getattr(kind, "time", None)
-    return number(x) if time is None or not math.isfinite(x) else in_words(x, time)
+    return number(x) if time is None or not math.isfinite(x) else format_days(x, time)
 
 
 def counted(n: int, noun: str, plural: str | None = None) -> str:

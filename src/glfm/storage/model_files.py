@@ -100,10 +100,10 @@ class AbsentRows(Frame):
     def labels(self) -> Any:
         raise DataError(self.absent)
 
-    def _put(self, column: Column, values: NDArray[Any], rows: NDArray[np.intp]) -> Any:
+    def _set_cells(self, column: Column, values: NDArray[Any], rows: NDArray[np.intp]) -> Any:
         raise DataError(self.absent)
 
-    def _natural(self, name: str, values: list[Any]) -> Any:
+    def _new_column(self, name: str, values: list[Any]) -> Any:
         raise DataError(self.absent)
 
     def _assemble(self, columns: Mapping[str, Any], names: list[str]) -> Any:

@@ -12,7 +12,7 @@ import pytest
 import glfm
 from glfm.errors import DataError, SchemaError
 from glfm.frames.column import Column
-from glfm.frames.times import from_days, in_words, to_days, within
+from glfm.frames.times import clip_times, format_days, from_days, to_days
 
 N = 24
 DAYS = np.random.default_rng(0).integers(0, 300, N)
@@ -132,14 +132,14 @@ class TestMeaning:
 
     def test_uncertainty_and_words(self, model):
         assert all(isinstance(value, dt.datetime | int) for value in model.uncertainty()["value"])
-        assert in_words(18262.0, "date") == "2020-01-01"
-        assert in_words(18262.5, "datetime") == "2020-01-01 12:00"
-        assert in_words(3.21, "duration") == "3.21 days"
+        assert format_days(18262.0, "date") == "2020-01-01"
+        assert format_days(18262.5, "datetime") == "2020-01-01 12:00"
+        assert format_days(3.21, "duration") == "3.21 days"
 
     def test_what_no_type_can_hold_is_clipped(self):
         far = from_days(np.array([-1e9, 1e9]), "date")
         assert far.astype("M8[Y]").astype(str).tolist() == ["0001", "9999"]
-        near = within(far, "datetime64[ns]").astype("M8[ns]").astype("M8[Y]").astype(str).tolist()
+        near = clip_times(far, "datetime64[ns]").astype("M8[ns]").astype("M8[Y]").astype(str).tolist()
         assert near == ["1677", "2262"]
 
     def test_calibration_and_pictures(self, model):
