@@ -58,12 +58,12 @@ CORE_TESTS = $(1)/bin/python -m pytest -q -p no:cacheprovider $(CORE)
 
 test-minimal: ## the core without extras, from its wheel in an environment of its own (minutes)
 	rm -rf .venv-minimal && $(PYTHON) -m venv .venv-minimal
-	.venv-minimal/bin/pip install --quiet . pytest
+	.venv-minimal/bin/pip install --quiet . pytest pytest-timeout
 	$(call CORE_TESTS,.venv-minimal)
 
 test-lowest: ## the core with the oldest versions that pyproject.toml allows (minutes)
 	rm -rf .venv-lowest && $(PYTHON) -m venv .venv-lowest
-	.venv-lowest/bin/pip install --quiet uv pytest
+	.venv-lowest/bin/pip install --quiet uv pytest pytest-timeout
 	.venv-lowest/bin/uv pip install --quiet --python .venv-lowest/bin/python --resolution lowest-direct .
 	$(call CORE_TESTS,.venv-lowest) -W default # old libraries warn of their new neighbours
 

@@ -10,6 +10,13 @@ from glfm.kinds import KINDS, Kind
 from kind_examples import example_of
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give long tests more time than pyproject.toml does."""
+    for item in items:
+        if {"slow", "reliability"} & set(item.keywords) and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(7200))
+
+
 @pytest.fixture(scope="session")
 def data_dir() -> Path:
     """The directory of the data sets, which are never part of the repository."""

@@ -51,6 +51,9 @@ def test_loaded_or_compiled(compiled: tuple[Path, dict[str, Any]]) -> None:
 def test_one_kernel_compiled_anew(compiled: tuple[Path, dict[str, Any]]) -> None:
     """The others were compiled by another process, as after a change of one file."""
     cache, here = compiled
-    for path in cache.rglob("collapsed.sweep_rows-*"):
+    removed = list(cache.rglob("collapsed.sweep_rows-*"))
+    assert {path.suffix for path in removed} == {".nbi", ".nbc"}
+    for path in removed:
         path.unlink()
     assert draws(cache) == here
+    assert all(path.exists() for path in removed), "the kernel was to be compiled again"

@@ -11,6 +11,8 @@ Simulation-based calibration
     `Ranks.coverage` say whether ranks and intervals are as they should be.
 Simulation
     `simulate_prior` draws a table and everything behind it.
+Equality
+    `assert_same_draws` compares the draws of two fits bit for bit.
 Scores
     `score_table` and `standard_errors` judge averages over a chain in Monte Carlo standard errors.
 
@@ -31,6 +33,7 @@ True
 """
 
 from glfm.testing.enumeration import Enumeration, Sampler, enumerate_posterior, visit
+from glfm.testing.equality import assert_same_draws
 from glfm.testing.geweke import geweke_scores
 from glfm.testing.likelihood import column_log_likelihood
 from glfm.testing.rectangle import rectangle_log_probability
@@ -45,6 +48,7 @@ __all__ = [
     "PriorDraw",
     "Ranks",
     "Sampler",
+    "assert_same_draws",
     "batch_means",
     "column_log_likelihood",
     "enumerate_posterior",

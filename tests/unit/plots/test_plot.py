@@ -194,7 +194,9 @@ class TestPatterns:
 
     def test_many_patterns(self, model):
         names = list(model.patterns(features=["F1", "F2"]).index) + list(model.get_feature_names_out()[:8])
-        render(model.plot.patterns(["ward", "change", "visits"], names))
+        artists = model.plot.patterns(["ward", "change", "visits"], names)
+        assert list(artists.data.columns) == ["empirical", *dict.fromkeys(names)]
+        render(artists)
 
     def test_refusals(self, model, ax):
         with pytest.raises(SchemaError, match=r"no modelled column 'state': choose from change, dose"):
@@ -404,7 +406,9 @@ class TestImputed:
     def test_polars(self):
         polars = pytest.importorskip("polars")
         frame = polars.from_pandas(table().drop(columns=["ward", "pain", "state"]))
-        render(glfm.GLFM(**QUICK).fit(frame).plot.imputed())
+        artists = glfm.GLFM(**QUICK).fit(frame).plot.imputed()
+        assert set(artists.data.index.get_level_values("column")) == {*frame.columns}
+        render(artists)
 
 
 class TestPseudo:
