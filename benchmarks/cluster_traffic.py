@@ -25,7 +25,7 @@ def table(n_rows: int) -> pd.DataFrame:
 
 
 def main() -> None:
-    print("  rows  columns S  features K  meetings  sent  received  3KS + K^2  row bytes per bring and draw")
+    print("  rows  columns S  features K  trips  sent  received  3KS + K^2  row bytes per fetch and draw")
     with (
         LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
         Client(cluster) as client,
@@ -41,8 +41,8 @@ def main() -> None:
             K = 1 + np.mean([draw.n_features for draw in model.draws_])
             seen, each = engine.traffic_, N_SHARDS * N_SWEEPS
             print(
-                f"{n_rows:6}  {S:9}  {K:10.1f}  {seen.meetings / N_SWEEPS:8.1f}  {seen.sent / each:4.0f}  "
-                f"{seen.received / each:8.0f}  {3 * K * S + K * K:9.0f}  {seen.brought / n_rows:.1f}"
+                f"{n_rows:6}  {S:9}  {K:10.1f}  {seen.round_trips / N_SWEEPS:5.1f}  {seen.sent / each:4.0f}  "
+                f"{seen.received / each:8.0f}  {3 * K * S + K * K:9.0f}  {seen.fetched / n_rows:.1f}"
             )
 
 

@@ -118,7 +118,7 @@ def _run(
         "workers": len(client.nthreads()),
         "shards": n_shards,
         "seconds": seconds,
-        "meetings": seen.meetings / sweeps,
+        "round_trips": seen.round_trips / sweeps,
         "bytes": 8.0 * (seen.sent + seen.received) / sweeps,
     }
 
@@ -136,10 +136,10 @@ def model(quick: bool) -> dict[str, Any]:
             print(runs[n_workers], file=sys.stderr, flush=True)
     local = _run(large[-1], many, n_shards=4, n_jobs=1)
     per_row = local["seconds"] / local["rows"]
-    # A sweep of 1,000 rows is meetings and little else: so much each, and so much per shard.
+    # A sweep of 1,000 rows is round trips and little else: so much each, and so much per shard.
     rest = {
         (n_workers, i): (runs[n_workers][i]["seconds"] - 1_000 * per_row / n_workers)
-        / runs[n_workers][i]["meetings"]
+        / runs[n_workers][i]["round_trips"]
         for n_workers in (1, 2)
         for i in (0, 1)
     }
@@ -148,9 +148,9 @@ def model(quick: bool) -> dict[str, Any]:
     per_worker = whole[2] - whole[1]
     constants = {
         "seconds_per_row": per_row,
-        "seconds_per_meeting": whole[1] - per_worker,
-        "seconds_per_meeting_and_worker": per_worker,
-        "seconds_per_meeting_and_shard": per_shard,
+        "seconds_per_round_trip": whole[1] - per_worker,
+        "seconds_per_round_trip_and_worker": per_worker,
+        "seconds_per_round_trip_and_shard": per_shard,
     }
     checks = [{**seen, "predicted": predicted(constants, **seen)} for n in (1, 2) for seen in runs[n][2:]]
     return {
@@ -167,7 +167,7 @@ def predicted(
     rows: float,
     workers: int,
     shards: int,
-    meetings: float,
+    round_trips: float,
     bytes: float,
     round_trip: float = 0.0,
     bandwidth: float = np.inf,
@@ -175,12 +175,12 @@ def predicted(
 ) -> float:
     """Return what the model says of the seconds of a sweep."""
     each = (
-        constants["seconds_per_meeting"]
-        + constants["seconds_per_meeting_and_worker"] * workers
-        + constants["seconds_per_meeting_and_shard"] * shards
+        constants["seconds_per_round_trip"]
+        + constants["seconds_per_round_trip_and_worker"] * workers
+        + constants["seconds_per_round_trip_and_shard"] * shards
         + 2 * round_trip
     )
-    return constants["seconds_per_row"] * rows / workers + meetings * each + bytes / bandwidth
+    return constants["seconds_per_row"] * rows / workers + round_trips * each + bytes / bandwidth
 
 
 def far(constants: dict[str, float], seen: dict[str, float]) -> list[dict[str, float]]:
@@ -188,7 +188,7 @@ def far(constants: dict[str, float], seen: dict[str, float]) -> list[dict[str, f
     found = []
     for n_rows in (1e6, 1e7, 1e8):
         for n in (1, 4, 16, 64, 256):
-            asked = {"rows": n_rows, "workers": n, "shards": n, "meetings": seen["meetings"]}
+            asked = {"rows": n_rows, "workers": n, "shards": n, "round_trips": seen["round_trips"]}
             traffic = n * seen["bytes"] / seen["shards"]
             seconds = predicted(constants, **asked, bytes=traffic, round_trip=ROUND_TRIP, bandwidth=BANDWIDTH)
             found.append({"rows": n_rows, "workers": n, "seconds": seconds})

@@ -154,7 +154,7 @@ def _model(found: dict[str, Any]) -> str:
         [
             f"{one['rows']:,}",
             one["workers"],
-            f"{one['meetings']:.1f}",
+            f"{one['round_trips']:.1f}",
             f"{one['bytes'] / one['shards'] / 1e3:.0f}",
             f"{one['seconds']:.2f}",
             f"{one['predicted']:.2f}",
@@ -173,10 +173,10 @@ def _model(found: dict[str, Any]) -> str:
         [
             "### What a sweep costs on a cluster",
             f"a = {1e6 * r['seconds_per_row']:.2f} µs per row (10 features, 28 pseudo-columns, one thread), h = "
-            f"{1e3 * r['seconds_per_meeting']:.1f} ms per meeting, v = {1e3 * r['seconds_per_meeting_and_worker']:.1f} ms "
-            f"per meeting and worker, c = {1e3 * r['seconds_per_meeting_and_shard']:.2f} ms per meeting and shard.",
+            f"{1e3 * r['seconds_per_round_trip']:.1f} ms per round trip, v = {1e3 * r['seconds_per_round_trip_and_worker']:.1f} ms "
+            f"per round trip and worker, c = {1e3 * r['seconds_per_round_trip_and_shard']:.2f} ms per round trip and shard.",
             _table(
-                ["rows", "workers", "meetings per sweep", "kB per shard", "measured, s", "predicted, s"],
+                ["rows", "workers", "round trips per sweep", "kB per shard", "measured, s", "predicted, s"],
                 checks,
             ),
             "What the same constants say of clusters that were not measured, one shard and one thread per worker, with a "

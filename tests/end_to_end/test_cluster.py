@@ -105,7 +105,7 @@ def test_draws_are_those_of_a_local_fit(client, frame, local):
     pd.testing.assert_frame_equal(model.impute(), local.impute())
     for mine, theirs in zip(model._chains, local._chains, strict=True):
         np.testing.assert_array_equal(mine.state.Y, theirs.state.Y)
-    assert engine.traffic_.meetings > 0
+    assert engine.traffic_.round_trips > 0
 
 
 @pytest.mark.parametrize("n_rows", [50, 500])
@@ -239,19 +239,19 @@ def test_a_straggler_is_reported(client, frame, monkeypatch):
     def slow_down():
         import time
 
-        from glfm.distributed.worker import FarShard
+        from glfm.distributed.worker import RemoteShard
         from glfm.sampling.shard import Shard
 
-        def flip(shard, told):
+        def flip(shard, message):
             time.sleep(1.0)
-            return Shard.flip(shard, told)
+            return Shard.flip(shard, message)
 
-        FarShard.flip = flip
+        RemoteShard.flip = flip
 
     def speed_up():
-        from glfm.distributed.worker import FarShard
+        from glfm.distributed.worker import RemoteShard
 
-        del FarShard.flip
+        del RemoteShard.flip
 
     monkeypatch.setattr("glfm.distributed.engine._SECONDS", 1.0)
     slow = sorted(client.nthreads())[1]

@@ -8,10 +8,10 @@ import pytest
 
 import glfm.sampling.parallel
 from glfm.kinds import KINDS
+from glfm.sampling.messages import FlipMessage
 from glfm.sampling.parallel import HybridSampler
 from glfm.sampling.priors import Priors
 from glfm.sampling.problem import Problem
-from glfm.sampling.shard import Flips
 from glfm.testing import enumerate_posterior, geweke_scores, visit
 
 from .checks import check
@@ -53,10 +53,10 @@ def test_long_chain_of_every_kind_has_the_enumerated_posterior(kind: str, n_shar
 def test_rows_that_flip_every_feature_are_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """A shard that takes any holder for one that stays lets features die twice as often as they are born."""
 
-    def bold(**told: Any) -> Flips:
-        return Flips(**{**told, "elsewhere": np.ones_like(told["elsewhere"])})
+    def bold(**arguments: Any) -> FlipMessage:
+        return FlipMessage(**{**arguments, "elsewhere": np.ones_like(arguments["elsewhere"])})
 
-    monkeypatch.setattr(glfm.sampling.parallel, "Flips", bold)
+    monkeypatch.setattr(glfm.sampling.parallel, "FlipMessage", bold)
     with pytest.raises(AssertionError, match="quantities are off"):
         check(scores(TABLES["real, noise fixed"], 2, FEW, seed=1))
 

@@ -1,4 +1,4 @@
-"""One chain on a cluster: sweeps, the draws that are kept, rows brought home, workers lost."""
+"""One chain on a cluster: its sweeps, its draws, and its recovery when workers are lost."""
 
 from __future__ import annotations
 
@@ -10,44 +10,46 @@ from threading import Event
 
 import numpy as np
 
-from glfm.distributed.cluster_shards import ClusterCrew, Lost, Traffic
-from glfm.distributed.placement import Field
-from glfm.distributed.worker import Brought
+from glfm.distributed.cluster_shards import ClusterShards, Traffic, WorkerLost
+from glfm.distributed.placement import Placement
+from glfm.distributed.worker import PackedRows
 from glfm.errors import SamplerError
 from glfm.sampling.chain import Chain
 from glfm.sampling.draws import Draw
-from glfm.sampling.parallel import Meeting
+from glfm.sampling.messages import CellMessage
+from glfm.sampling.parallel import ParallelSweep
 from glfm.sampling.problem import RowlessProblem
-from glfm.sampling.shard import Cells, Stopped
+from glfm.sampling.shard import Stopped
 from glfm.sampling.starts import start_shards
 from glfm.sampling.state import State
 
-__all__ = ["Run"]
+__all__ = ["ChainRun"]
 
-_MOST_LOSSES = 5  # in a row, without a state brought home in between
-_LEAST_BETWEEN = 10.0  # times as long as bringing rows home takes
+_MOST_LOSSES = 5  # in a row, without a saved state in between
+_LEAST_BETWEEN = 10.0  # time between two saves, in units of what a save takes
 
 
-class Run:
+class ChainRun:
     """A chain whose rows are on a cluster.
 
-    `chain.state` is the last one that was brought home; draws may be ahead of it. From there everything is
-    rebuilt, and drawn again to the same bits, if a worker is lost.
+    `chain.state` is the last one that was saved: fetched, or written by the workers. Draws may be ahead of
+    it. If a worker is lost the chain goes back to that state, and makes the sweeps since then again, to the
+    same bits.
 
     Parameters
     ----------
     chain
-        To run; its state has the rows.
-    field
+        The chain to run; its state has the rows.
+    placement
         The workers and cells.
     stop
-        When set, the chain ends after the sweep under way, or `patience` seconds later where it is.
+        When set, the chain ends after the present sweep, or `patience` seconds later in the middle of it.
     """
 
-    def __init__(self, chain: Chain, field: Field, stop: Event, patience: float) -> None:
-        self._chain, self._field, self._stop, self._patience = chain, field, stop, patience
+    def __init__(self, chain: Chain, placement: Placement, stop: Event, patience: float) -> None:
+        self._chain, self._placement, self._stop, self._patience = chain, placement, stop, patience
         self._n_ahead = self._losses = 0
-        self._crew: ClusterCrew | None = None
+        self._shards: ClusterShards | None = None
         self.traffic = Traffic()
         self._far = isinstance(chain.problem, RowlessProblem)
         self._folder = getattr(chain.problem, "folder", None)
@@ -55,95 +57,95 @@ class Run:
         self._shared = _without_rows(chain.state)
 
     def sweeps(self) -> Generator[State]:
-        """Run to the end, or until stopped; the rows are home then, unless there was no time."""
+        """Run to the end, or until stopped; the last state is saved then, if there is time."""
         n_sweeps = self._chain.schedule.n_sweeps
         try:
-            self._settle()
+            self._place_until_done()
             while not self._chain.ended and not self._stop.is_set():
                 if self._shared.sweep < n_sweeps and self._tried(self._sweep):
                     yield self._shared
                 if self._shared.sweep == n_sweeps or time.monotonic() > self._due:
-                    self._tried(self._bring)
-            self._bring_home()
-        except GeneratorExit:  # whoever looks on has seen enough
-            self._bring_home()
+                    self._tried(self._save)
+            self._save_last()
+        except GeneratorExit:
+            self._save_last()
             raise
         except Stopped:
             pass
         finally:
-            self._forget()
+            self._drop_ahead()
 
-    def _bring_home(self) -> None:
-        """Bring the rows home before the end; if that fails, what was brought before will have to do."""
+    def _save_last(self) -> None:
+        """Save the last state; if that fails, the chain keeps the one that was saved before."""
         self._closing = True
-        with suppress(Lost):
+        with suppress(WorkerLost):
             if self._shared.sweep > self._chain.state.sweep:
-                self._bring()
+                self._save()
 
     def _tried(self, step: Callable[[], None]) -> bool:
-        """Take a step; if a worker is lost meanwhile, go back and return False."""
+        """Take a step; if a worker is lost meanwhile, go back to the saved state and return False."""
         try:
             step()
-        except Lost as lost:
+        except WorkerLost as lost:
             self._recover(str(lost))
             return False
         return True
 
     def _sweep(self) -> None:
         chain, shared = self._chain, self._shared
-        self._meeting.sweep(shared, shared.sweep < chain.schedule.n_warmup)
+        self._sweeper.sweep(shared, shared.sweep < chain.schedule.n_warmup)
         if chain.schedule.keeps(shared.sweep):
             self._keep()
 
     def _keep(self) -> None:
         """Keep the present state as a draw."""
-        assert self._crew is not None
+        assert self._shards is not None
         chain, shared = self._chain, self._shared
-        packed = np.concatenate(self._crew.features(shared.width))
+        packed = np.concatenate(self._shards.features(shared.width))
         draw = Draw.of(chain.problem, shared, chain.index, len(chain.draws), packed)
-        if self._far:  # nobody can ask for it later
-            told = Cells(shared.rng, draw.weights, draw.variances, draw.thetas)
-            found = self._crew.ask("log_likelihood", [told] * self._crew.n_shards)
-            draw.__dict__["log_likelihood"] = float(sum(found))
+        if self._far:  # the rows are not there when somebody asks for it later
+            message = CellMessage(shared.rng, draw.weights, draw.variances, draw.thetas)
+            draw.__dict__["log_likelihood"] = self._shards.log_likelihood(message)
         chain.draws.append(draw)
         self._n_ahead += 1
 
-    def _settle(self) -> None:
-        """Let the shards stand on workers, with the rows of the last state that was brought home."""
+    def _place_until_done(self) -> None:
+        """Put the shards on workers, again if one is lost meanwhile."""
         while True:
             try:
                 self._place()
                 return
-            except Lost:
+            except WorkerLost:
                 self._count_loss()
 
     def _place(self) -> None:
-        chain, field = self._chain, self._field
+        """Put the shards on workers, with the rows of the last saved state."""
+        chain, placement = self._chain, self._placement
         state = chain.state
-        workers = field.workers(chain.index)
-        parts = field.parts(workers)
-        known = field.client, parts, workers, self._stop, self._patience, self.traffic
-        crew = ClusterCrew(*known)
+        workers = placement.workers(chain.index)
+        parts = placement.parts(workers)
+        shards = ClusterShards(placement.client, parts, workers, self._stop, self._patience, self.traffic)
         n_free = chain.problem.n_rows
         self._shared = _without_rows(state)
         if self._far and not state.sweep:
-            start_shards(chain.problem, crew, self._shared)
+            start_shards(chain.problem, shards, self._shared)
         elif self._folder is not None:
-            crew.restore(self._folder.shard_files(chain.index, state.sweep, crew.n_shards))
+            shards.restore(self._folder.shard_files(chain.index, state.sweep, shards.n_shards))
         else:
-            crew.load([_piece(state, *bounds) for bounds in field.bounds])
+            rows = [(state.Z[begin:end], state.width, state.Y[begin:end]) for begin, end in placement.bounds]
+            shards.load([PackedRows.pack(*each) for each in rows])
             n_free -= int(chain.problem.pinned_rows.sum())
-        self._crew, self._meeting = crew, Meeting(chain.problem, crew, n_free)
-        self._due = time.monotonic() + field.save_every
+        self._shards, self._sweeper = shards, ParallelSweep(chain.problem, shards, n_free)
+        self._due = time.monotonic() + placement.save_every
 
     def _recover(self, lost: str) -> None:
-        """Go back to the last state that was brought home, on the workers that are there."""
-        was = self._shared.sweep
+        """Go back to the last saved state, on the workers that are left."""
+        reached = self._shared.sweep
         self._count_loss()
-        self._forget()
-        self._settle()
-        there = f"after {was} sweeps of chain {self._chain.index + 1}, rebuilt from {self._shared.sweep}"
-        self._field.losses.append(f"{lost} {there}")
+        self._drop_ahead()
+        self._place_until_done()
+        when = f"after {reached} sweeps of chain {self._chain.index + 1}, rebuilt from {self._shared.sweep}"
+        self._placement.losses.append(f"{lost} {when}")
 
     def _count_loss(self) -> None:
         self._losses += 1
@@ -153,56 +155,52 @@ class Run:
                 f"chain {self._chain.index + 1}: look at their logs, since they may be out of memory."
             )
 
-    def _forget(self) -> None:
-        """Drop draws that are ahead of the state, which will be drawn again."""
+    def _drop_ahead(self) -> None:
+        """Drop draws that are ahead of the saved state; they will be drawn again."""
         if self._n_ahead:
             del self._chain.draws[-self._n_ahead :]
         self._n_ahead = 0
 
-    def _bring(self) -> None:
-        """Bring the rows home, or write them where they are."""
+    def _save(self) -> None:
+        """Fetch the rows, or let the workers write them."""
         begin = time.monotonic()
         if self._far:
             self._write()
         else:
             self._fetch()
         now = time.monotonic()
-        self._due = now + max(self._field.save_every, _LEAST_BETWEEN * (now - begin))
+        self._due = now + max(self._placement.save_every, _LEAST_BETWEEN * (now - begin))
 
     def _write(self) -> None:
         """Let the shards write their rows; without a folder, they are lost at the end."""
-        assert self._crew is not None
+        assert self._shards is not None
         chain, shared = self._chain, self._shared
         over = self._closing or shared.sweep == chain.schedule.n_sweeps
         if self._folder is not None:
-            files = self._folder.shard_files(chain.index, shared.sweep, self._crew.n_shards)
-            self._crew.save(files, shared.width)
+            files = self._folder.shard_files(chain.index, shared.sweep, self._shards.n_shards)
+            self._shards.save(files, shared.width)
             self._folder.commit(chain, shared, files)
         elif not over:
             return
-        if over and not chain.draws:  # what is kept of a chain that was stopped in its warm-up
+        if over and not chain.draws:  # a chain that was stopped in its warm-up keeps its last state
             self._keep()
             chain.holds_warmup = True
         chain.state = shared.copy()
         self._n_ahead = self._losses = 0
 
     def _fetch(self) -> None:
-        """Bring the rows home."""
-        assert self._crew is not None
+        """Fetch the rows."""
+        assert self._shards is not None
         shared = self._shared
-        pieces = self._crew.bring(shared.width)
+        rows = self._shards.fetch(shared.width)
         Z = np.zeros((self._chain.problem.n_rows, max(2 * shared.width, 16)), dtype=np.uint8)
-        for (start, stop), (packed, width, _) in zip(self._field.bounds, pieces, strict=True):
-            Z[start:stop, :width] = np.unpackbits(packed, axis=1, count=width)
-        Y = np.concatenate([Y for _, _, Y in pieces])
+        for (begin, end), each in zip(self._placement.bounds, rows, strict=True):
+            each.unpack_into(Z[begin:end])
+        Y = np.concatenate([each.Y for each in rows])
         self._chain.state = replace(shared.copy(), Z=Z, Y=Y)
         self._n_ahead = self._losses = 0
 
 
 def _without_rows(state: State) -> State:
-    """Return what the rows of a state share."""
+    """Return a copy of what the rows of a state share."""
     return replace(state, Z=state.Z[:0], Y=state.Y[:0]).copy()
-
-
-def _piece(state: State, begin: int, end: int) -> Brought:
-    return np.packbits(state.Z[begin:end, : state.width], axis=1), state.width, state.Y[begin:end]

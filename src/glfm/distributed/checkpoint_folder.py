@@ -1,4 +1,4 @@
-"""The checkpoint of a table in partitions: a folder that all workers see, where shards write their rows."""
+"""The checkpoint of a partitioned table: a folder that all workers share, with the rows of every shard."""
 
 from __future__ import annotations
 
@@ -18,28 +18,29 @@ from glfm.sampling.draws import Draw
 from glfm.sampling.problem import Problem
 from glfm.sampling.state import State
 
-__all__ = ["Folder"]
+__all__ = ["CheckpointFolder"]
 
 _FORMAT, _VERSION = "glfm-folder", 1
 _GLOBALS = ("rng", "B", "variance")
 
 
-class Folder:
-    """Where the chains of a fit are kept while it runs.
+class CheckpointFolder:
+    """The folder that holds the chains of a fit while it runs.
 
-    `fit.json` says of which fit; of every chain there are its draws, one file each, what its rows share, and,
-    shard by shard, the rows. A chain's `state.npz`, written last and at once, says which of them count.
+    `fit.json` identifies the fit. Each chain has a folder with one file per draw, one per shard for the rows,
+    and `state.npz` for what the rows share; that one is written last, atomically, and says which files are
+    valid.
 
     Parameters
     ----------
     path
-        Of the folder; it must be the same for the workers and for this process.
+        The folder, with the same path on the workers and in this process.
     every
         Seconds between two times that a chain is written.
     identity
-        What must be equal for a fit to go on from here, by name.
+        By name, what must be equal for a fit to go on from here.
     resume
-        Whether to go on.
+        Whether to go on from a folder that exists.
     """
 
     def __init__(
@@ -85,12 +86,12 @@ class Folder:
         """Do nothing: the last state has been written."""
 
     def shard_files(self, chain: int, sweep: int, n_shards: int) -> list[str]:
-        """Return where the shards of a chain write their rows after a sweep."""
-        return [str(self._home(chain) / f"sweep-{sweep}" / f"shard-{i}.npz") for i in range(n_shards)]
+        """Return the files to which the shards of a chain write their rows after a sweep."""
+        return [str(self._chain_folder(chain) / f"sweep-{sweep}" / f"shard-{i}.npz") for i in range(n_shards)]
 
     def commit(self, chain: Chain, shared: State, files: Sequence[str]) -> None:
-        """Write draws and what rows share, after the shards have written their rows."""
-        home = self._home(chain.index)
+        """Write the draws of a chain and what its rows share, after the shards have written their rows."""
+        folder = self._chain_folder(chain.index)
         if not all(map(os.path.exists, files)):
             raise FileError(
                 f"What workers write to {str(self.path)!r} is not there for this process: choose a folder "
@@ -98,10 +99,10 @@ class Folder:
             )
         try:
             for draw in chain.draws:
-                if not (target := home / f"draw-{draw.index}.npz").exists():
+                if not (target := folder / f"draw-{draw.index}.npz").exists():
                     _write(target, _draw_arrays(draw))
-            _write(home / "state.npz", _state_arrays(shared, len(chain.draws)))
-            for old in home.glob("sweep-*"):
+            _write(folder / "state.npz", _state_arrays(shared, len(chain.draws)))
+            for old in folder.glob("sweep-*"):
                 if old.name != f"sweep-{shared.sweep}":
                     shutil.rmtree(old)
         except OSError as error:
@@ -110,25 +111,25 @@ class Folder:
             ) from error
 
     def restore(self, chain: Chain) -> None:
-        """Let a chain be where it was when it was last written."""
-        home = self._home(chain.index)
-        if not (home / "state.npz").exists():
+        """Set a chain to the state that was last written, if there is one."""
+        folder = self._chain_folder(chain.index)
+        if not (folder / "state.npz").exists():
             return
         try:
-            state, n_draws = _read_state(chain.problem, home / "state.npz")
+            state, n_draws = _read_state(chain.problem, folder / "state.npz")
             draws = [
-                _read_draw(chain.problem, home / f"draw-{t}.npz", chain.index, t) for t in range(n_draws)
+                _read_draw(chain.problem, folder / f"draw-{t}.npz", chain.index, t) for t in range(n_draws)
             ]
         except (OSError, ValueError, KeyError) as error:
             raise FileError(f"The checkpoint {str(self.path)!r} is damaged: {error}.") from error
         chain.state, chain.draws = state, draws
 
-    def _home(self, chain: int) -> Path:
+    def _chain_folder(self, chain: int) -> Path:
         return self.path / f"chain-{chain}"
 
 
 def _write(path: Path, arrays: Mapping[str, Any]) -> None:
-    """Write arrays to a file, at once or not at all."""
+    """Write arrays to a file atomically."""
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_suffix(".partial.npz")
     np.savez(partial, allow_pickle=False, **arrays)

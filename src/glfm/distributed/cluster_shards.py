@@ -1,82 +1,91 @@
-"""The shards of one chain on the workers of a cluster, and the messages between them and the chain."""
+"""The shards of one chain on the workers of a cluster, and the messages to and from them."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from threading import Event
-from typing import Any
+from typing import Any, TypeVar
 
+import numpy as np
 from distributed import Client, Future, KilledWorker
 from distributed.client import ClosedClientError
+from numpy.typing import NDArray
 
-from glfm.distributed.worker import Brought, Call, Post, n_numbers
+from glfm.distributed.worker import Call, PackedRows, RemoteShard, ShardActor, n_numbers
 from glfm.errors import FileError
+from glfm.sampling.messages import CellMessage
 from glfm.sampling.shard import Stopped
+from glfm.sampling.shard_group import ShardGroup
 
-__all__ = ["ClusterCrew", "Lost", "Traffic"]
+__all__ = ["ClusterShards", "Traffic", "WorkerLost"]
 
-_LOOK = 0.25  # seconds between two looks at whether workers are there and work is wanted
-_PLACING = 600.0  # seconds until a worker that is there, but does not take a post, counts as lost
+M = TypeVar("M")
+R = TypeVar("R")
+
+_CHECK_EVERY = 0.25  # seconds between two checks of the workers and of the stop event
+_PLACING = 600.0  # seconds after which a worker that has not started its actor counts as lost
 
 
-class Lost(Exception):  # noqa: N818 - no error of the user
-    """A worker of the crew is gone, or everything is; its text says who."""
+class WorkerLost(Exception):  # noqa: N818 - handled by the chain, never shown to the user
+    """A worker, or the scheduler, is gone; the text names it."""
 
 
 class Traffic:
-    """What has gone to and fro, and for whom everybody waited.
+    """Counts of what travelled between this process and the shards.
 
     Attributes
     ----------
-    meetings
-        How often the shards were asked something, all at once.
+    round_trips
+        Number of times that all shards were called and their results awaited.
     sent, received
-        Numbers that went to shards and came from them, rows brought home apart.
-    brought
-        Bytes of rows that were brought home: features of draws, and whole states.
+        Numbers sent to shards and received from them, without fetched rows.
+    fetched
+        Bytes of rows that were fetched: features of draws, and whole states.
     waited
-        Seconds for which all other workers had answered, by worker.
+        By worker, seconds for which all other workers had finished.
     """
 
     def __init__(self) -> None:
-        self.meetings = self.sent = self.received = self.brought = 0
+        self.round_trips = self.sent = self.received = self.fetched = 0
         self.waited: dict[str, float] = {}
 
     def __repr__(self) -> str:
         return (
-            f"<{self.meetings} meetings: {self.sent} numbers sent, {self.received} received, "
-            f"{self.brought} bytes of rows brought home>"
+            f"<{self.round_trips} round trips: {self.sent} numbers sent, {self.received} received, "
+            f"{self.fetched} bytes of rows fetched>"
         )
 
     def add(self, other: Traffic) -> None:
-        """Add what another chain has counted."""
-        self.meetings += other.meetings
+        """Add the counts of another chain."""
+        self.round_trips += other.round_trips
         self.sent += other.sent
         self.received += other.received
-        self.brought += other.brought
+        self.fetched += other.fetched
         for address, seconds in other.waited.items():
             self.waited[address] = self.waited.get(address, 0.0) + seconds
 
 
-class ClusterCrew:
-    """The shards of one chain, each at its post on some worker.
+class ClusterShards(ShardGroup):
+    """The shards of one chain on the workers of a cluster: one actor per worker holds those that are there.
 
-    What is told waits until something is asked, so that a meeting is one message to every worker and one
-    back.
+    Calls that nobody waits for are sent with the next one that somebody does, so that a round trip is one
+    message to every worker and one back.
 
     Parameters
     ----------
     client
         Of the cluster.
     parts
-        The rows of each shard: futures of `Problem`.
+        The rows of each shard: futures of problems.
     workers
         Addresses and numbers of threads of the workers, one per shard.
-    stop
-        When set for longer than `patience` seconds, work is given up with `Stopped`.
+    stop, patience
+        `patience` seconds after the event is set, whatever waits for workers raises `Stopped`.
+    traffic
+        Where to count.
     """
 
     def __init__(
@@ -92,126 +101,128 @@ class ClusterCrew:
         self._queue: list[Call] = []
         self._stopped_at: float | None = None
         self.n_shards = len(parts)
-        mine: dict[tuple[str, int], list[int]] = {}
+        by_worker: dict[tuple[str, int], list[int]] = {}
         for shard, worker in enumerate(workers):
-            mine.setdefault(worker, []).append(shard)
-        self._shards = list(mine.values())
-        self._addresses = [address for address, _ in mine]
+            by_worker.setdefault(worker, []).append(shard)
+        self._shards = list(by_worker.values())
+        self._addresses = [address for address, _ in by_worker]
         self._futures = [
             client.submit(
-                Post,
+                ShardActor,
                 [parts[shard] for shard in shards],
                 n_threads,
                 actor=True,
                 workers=[address],
                 pure=False,
             )
-            for (address, n_threads), shards in mine.items()
+            for (address, n_threads), shards in by_worker.items()
         ]
-        self._posts = self._place()
+        self._actors = self._place()
 
     def _place(self) -> list[Any]:
-        """Wait until every post is there."""
+        """Wait until every actor exists; return them."""
         deadline = time.monotonic() + _PLACING
         while not all(future.done() for future in self._futures):
-            self._look_at_stop()
+            self._check_stop()
             present = set(self._client.nthreads()) if self._client.status == "running" else set()
             gone = [address for address in self._addresses if address not in present]
             if gone or time.monotonic() > deadline:
-                raise Lost(gone[0] if gone else "a worker")
+                raise WorkerLost(gone[0] if gone else "a worker")
             time.sleep(0.02)
         for future in self._futures:
             error = future.exception() if future.status == "error" else None
             if error is not None and not isinstance(error, KilledWorker) and "lost" not in str(error):
                 raise error
-        self._look()
+        self._check()
         with self._client.as_current():
             return list(self._client.gather(self._futures))
 
-    def tell(self, what: str, told: Sequence[Any]) -> None:
-        """Call a method of which nobody waits for the answer, before anything that is asked later."""
-        self._traffic.sent += n_numbers(list(told))
-        self._queue.append((what, told))
+    def send_each(self, method: Callable[[RemoteShard, M], None], messages: Sequence[M]) -> None:
+        self._traffic.sent += n_numbers(list(messages))
+        self._queue.append((method.__name__, messages))
 
-    def ask(self, what: str, told: Sequence[Any]) -> list[Any]:
-        """Call a method of every shard, each with its own argument; return the answers in shard order."""
-        answers = self._meet(what, told)
-        self._traffic.meetings += 1
-        self._traffic.sent += n_numbers(list(told))
-        self._traffic.received += n_numbers(answers)
-        return answers
+    def call_each(self, method: Callable[[RemoteShard, M], R], messages: Sequence[M]) -> list[R]:
+        results = self._round_trip(method, messages)
+        self._traffic.round_trips += 1
+        self._traffic.sent += n_numbers(list(messages))
+        self._traffic.received += n_numbers(results)
+        return results
 
-    def load(self, pieces: Sequence[Brought]) -> None:
-        """Let the shards have features and pseudo-observations."""
-        self._meet("load", pieces)
+    def log_likelihood(self, message: CellMessage) -> float:
+        """Return the log density of the observed cells of all shards."""
+        return float(sum(self.call_each(RemoteShard.log_likelihood, [message] * self.n_shards)))
+
+    def load(self, rows: Sequence[PackedRows]) -> None:
+        """Give the shards features and pseudo-observations."""
+        self._round_trip(RemoteShard.load, rows)
 
     def save(self, files: Sequence[str], width: int) -> None:
         """Let the shards write features and pseudo-observations to files."""
         try:
-            self._meet("save", [(path, width) for path in files])
+            self._round_trip(RemoteShard.save, [(path, width) for path in files])
         except OSError as error:
             raise FileError(f"A worker cannot write to {files[0]!r}: {error.strerror}.") from error
 
     def restore(self, files: Sequence[str]) -> None:
-        """Let the shards read them."""
-        self._meet("restore", files)
+        """Let the shards read features and pseudo-observations from files."""
+        self._round_trip(RemoteShard.restore, files)
 
-    def bring(self, width: int) -> list[Brought]:
+    def fetch(self, width: int) -> list[PackedRows]:
         """Return features and pseudo-observations of every shard."""
-        found = self._meet("bring", [width] * self.n_shards)
-        self._traffic.brought += sum(packed.nbytes + Y.nbytes for packed, _, Y in found)
-        return found
+        rows = self._round_trip(RemoteShard.packed, [width] * self.n_shards)
+        self._traffic.fetched += sum(one.bits.nbytes + one.Y.nbytes for one in rows)
+        return rows
 
-    def features(self, width: int) -> list[Any]:
-        """Return the bits of the features of every shard, without the bias."""
-        found = self._meet("features", [width] * self.n_shards)
-        self._traffic.brought += sum(packed.nbytes for packed in found)
-        return found
+    def features(self, width: int) -> list[NDArray[np.uint8]]:
+        """Return the features of every shard as bits, without the bias."""
+        bits = self._round_trip(RemoteShard.features, [width] * self.n_shards)
+        self._traffic.fetched += sum(one.nbytes for one in bits)
+        return bits
 
-    def _meet(self, what: str, told: Sequence[Any]) -> list[Any]:
-        calls = [*self._queue, (what, told)]
+    def _round_trip(self, method: Callable[[RemoteShard, M], R], messages: Sequence[M]) -> list[R]:
+        """Send the calls that wait, and this one; return its results in shard order."""
+        calls = [*self._queue, (method.__name__, messages)]
         self._queue = []
         try:
             with self._client.as_current():
                 futures = [
-                    post.work([(name, [each[shard] for shard in shards]) for name, each in calls])
-                    for post, shards in zip(self._posts, self._shards, strict=True)
+                    actor.run([(name, [each[shard] for shard in shards]) for name, each in calls])
+                    for actor, shards in zip(self._actors, self._shards, strict=True)
                 ]
             found = self._client.sync(self._gather, futures)
         except (OSError, RuntimeError, KeyError, asyncio.CancelledError) as error:
             try:
                 self._find_lost()
             finally:
-                self._give_up()
-            raise Lost("a worker") from error
-        answers: list[Any] = [None] * self.n_shards
-        for (answer, _), shards in zip(found, self._shards, strict=True):
-            if isinstance(answer, Exception):
-                raise answer
-            for shard, one in zip(shards, answer, strict=True):
-                answers[shard] = one
-        return answers
+                self._cancel()
+            raise WorkerLost("a worker") from error
+        results: dict[int, R] = {}
+        for outcome, shards in zip(found, self._shards, strict=True):
+            if isinstance(outcome, Exception):
+                raise outcome
+            results.update(zip(shards, outcome, strict=True))
+        return [results[shard] for shard in range(self.n_shards)]
 
-    def _give_up(self) -> None:
-        """Let nobody wait for a post again: one whose connection broke would do so as long as the client."""
+    def _cancel(self) -> None:
+        """Cancel the actors: waiting for one whose connection broke would last as long as the client."""
         with suppress(ClosedClientError):
             self._client.cancel(self._futures)
 
     def _find_lost(self) -> None:
-        """Raise `Lost` with the name of whoever is, once that is known."""
+        """Raise `WorkerLost` with the name of the worker, once that is known."""
         for _ in range(20):
-            self._look()
+            self._check()
             time.sleep(0.1)
 
     async def _gather(self, futures: Sequence[Any]) -> list[Any]:
-        """Wait for all answers, looking now and then at whether they can still come."""
+        """Wait for all results, checking now and then whether they can still come."""
         begin = time.monotonic()
         arrived: dict[str, float] = {}
 
         async def one(future: Any, address: str) -> Any:
-            answer = await future
+            result = await future
             arrived[address] = time.monotonic() - begin
-            return answer
+            return result
 
         tasks = [
             asyncio.ensure_future(one(future, address))
@@ -220,10 +231,12 @@ class ClusterCrew:
         try:
             waiting = set(tasks)
             while waiting:
-                done, waiting = await asyncio.wait(waiting, timeout=_LOOK, return_when="FIRST_EXCEPTION")
+                done, waiting = await asyncio.wait(
+                    waiting, timeout=_CHECK_EVERY, return_when="FIRST_EXCEPTION"
+                )
                 for task in done:
                     task.result()
-                self._look()
+                self._check()
         finally:
             for task in tasks:
                 task.cancel()
@@ -233,16 +246,16 @@ class ClusterCrew:
             waited[last] = waited.get(last, 0.0) + arrived[last] - arrived[before]
         return [task.result() for task in tasks]
 
-    def _look(self) -> None:
-        """Raise `Lost` if a worker is, and `Stopped` if nobody waits any longer."""
+    def _check(self) -> None:
+        """Raise `WorkerLost` if a worker is gone, and `Stopped` if the chain has been stopped for long."""
         if self._client.status != "running":
-            raise Lost("the scheduler")
+            raise WorkerLost("the scheduler")
         for future, address in zip(self._futures, self._addresses, strict=True):
             if future.status in ("error", "cancelled", "lost"):
-                raise Lost(address)
-        self._look_at_stop()
+                raise WorkerLost(address)
+        self._check_stop()
 
-    def _look_at_stop(self) -> None:
+    def _check_stop(self) -> None:
         if self._stop.is_set():
             self._stopped_at = self._stopped_at or time.monotonic()
             if time.monotonic() - self._stopped_at > self._patience:

@@ -19,7 +19,7 @@ from distributed import Client, Future, get_client, wait
 from numpy.typing import NDArray
 
 from glfm.distributed import partitions
-from glfm.distributed.checkpoint_folder import Folder
+from glfm.distributed.checkpoint_folder import CheckpointFolder
 from glfm.distributed.engine import DaskEngine
 from glfm.errors import DataError
 from glfm.frames.column import FloatArray
@@ -67,9 +67,9 @@ class FarProblem(RowlessProblem):
         return list(self.__dict__["parts"])
 
     @property
-    def folder(self) -> Folder | None:
+    def folder(self) -> CheckpointFolder | None:
         """Where the chains are kept while they run, if anywhere."""
-        found: Folder | None = self.__dict__.get("folder")
+        found: CheckpointFolder | None = self.__dict__.get("folder")
         return found
 
     def __getstate__(self) -> dict[str, Any]:
@@ -286,7 +286,7 @@ def keep(
     checkpoint: str | PathLike[str] | None,
     every: float,
     resume: str | PathLike[str] | None,
-) -> Folder | None:
+) -> CheckpointFolder | None:
     """Let chains be kept in a folder, if they should, and go on from there."""
     path = resume if checkpoint is None else checkpoint
     if path is None:
@@ -309,7 +309,7 @@ def keep(
         "number of shards": len(problem.parts),
         "table": client.gather(client.map(partitions.fingerprint, problem.parts, pure=False)),
     }
-    folder = Folder(path, every, identity, resume is not None)
+    folder = CheckpointFolder(path, every, identity, resume is not None)
     for chain in chains:
         folder.restore(chain)
     problem.__dict__["folder"] = folder

@@ -1,4 +1,4 @@
-"""The engine of a cluster: chains steered from here, shards of their rows on the workers."""
+"""The engine of a cluster: this process controls the chains, workers hold the shards of their rows."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 
 from distributed import Client, get_client
 
-from glfm.distributed.chain_run import Run
+from glfm.distributed.chain_run import ChainRun
 from glfm.distributed.cluster_shards import Traffic
-from glfm.distributed.placement import Field
+from glfm.distributed.placement import Placement
 from glfm.errors import FitWarning, SamplerError, SchemaError
 from glfm.sampling.chain import Chain
 from glfm.sampling.engine import Engine
@@ -38,15 +38,15 @@ class DaskEngine(Engine):
         Into how many shards the rows are cut; None: one per 50,000 rows, at most 64, or, if the table is a
         dask DataFrame, one per partition. Draws depend on it, but not on the workers.
     save_every
-        Seconds between two times that the rows of a chain, features and pseudo-observations, are brought
-        home, from where they are rebuilt if a worker is lost. It is longer if that would take more than a
+        Seconds between two times that the rows of a chain, features and pseudo-observations, are fetched, so
+        that the chain can go on from there if a worker is lost. It is longer if that would take more than a
         tenth of the time, and shorter if a checkpoint is written more often.
 
     Attributes
     ----------
     traffic_ : Traffic
-        What travelled in the last run: `meetings`, numbers `sent` and `received`, seconds `waited` for each
-        worker, over all chains and shards.
+        What travelled in the last run: `round_trips`, numbers `sent` and `received`, seconds `waited` for
+        each worker, over all chains and shards.
     """
 
     only_shards: ClassVar[bool] = True
@@ -69,7 +69,7 @@ class DaskEngine(Engine):
         return {"client": None, "n_shards": self.n_shards, "save_every": self.save_every}
 
     def check(self) -> None:
-        """Refuse a client that is closed, and workers that are not there or have other software."""
+        """Refuse a client that is closed, and workers that are missing or have other software."""
         check_cluster(self.active_client)
         if not self.save_every > 0:
             raise SchemaError(f"save_every is a positive number of seconds, not {self.save_every!r}.")
@@ -87,10 +87,10 @@ class DaskEngine(Engine):
             ) from None
 
     def threads(self, n_jobs: int | None, n_chains: int) -> int:
-        """Return the number of chains: all run at once, since their work is elsewhere."""
+        """Return the number of chains: all run at once, since the workers do their work."""
         return n_chains
 
-    def open(self, chains: Sequence[Chain], n_jobs: int | None, every: float | None) -> Field:
+    def open(self, chains: Sequence[Chain], n_jobs: int | None, every: float | None) -> Placement:
         self.check()
         if not all(chain.n_shards for chain in chains):
             raise SchemaError(
@@ -98,21 +98,20 @@ class DaskEngine(Engine):
                 "go on with LocalEngine, or fit again."
             )
         self.traffic_ = Traffic()
-        return Field(
-            self.active_client, chains, min(self.save_every, every or self.save_every), self.traffic_
-        )
+        save_every = min(self.save_every, every or self.save_every)
+        return Placement(self.active_client, chains, save_every, self.traffic_)
 
     def close(self, pool: Any) -> None:
-        field: Field = pool
-        field.release()
-        if field.losses:
+        placement: Placement = pool
+        placement.release()
+        if placement.losses:
             warnings.warn(
-                f"Workers were lost on the way ({'; '.join(field.losses)}): their rows were rebuilt from the "
-                "last that had been brought home, and the draws are the same as without the loss.",
+                f"Workers were lost on the way ({'; '.join(placement.losses)}): their rows were rebuilt from "
+                "the last state that had been saved, and the draws are the same as without the loss.",
                 FitWarning,
                 stacklevel=5,
             )
-        for address, share in stragglers(self.traffic_.waited, field.seconds):
+        for address, share in stragglers(self.traffic_.waited, placement.seconds):
             warnings.warn(
                 f"For {share:.0%} of the time the other workers had to wait for {address}: it is slower, "
                 "busier or farther away than they are, and the fit would be faster without it.",
@@ -129,7 +128,7 @@ class DaskEngine(Engine):
             chain.draws, chain.holds_warmup = [], False
         if chain.ended:
             return
-        run = Run(chain, pool, stop, 0.8 * self.grace)
+        run = ChainRun(chain, pool, stop, 0.8 * self.grace)
         begin = time.monotonic()
         try:
             yield from run.sweeps()
@@ -138,7 +137,7 @@ class DaskEngine(Engine):
 
 
 def check_cluster(client: Any) -> None:
-    """Refuse a client that cannot be used, and workers that are not there or have other software."""
+    """Refuse a client that cannot be used, and workers that are missing or have other software."""
     if not isinstance(client, Client) or client.asynchronous:
         what = "an asynchronous one" if isinstance(client, Client) else f"a {type(client).__name__}"
         raise SchemaError(f"DaskEngine takes a synchronous distributed.Client, not {what}.")

@@ -1,4 +1,4 @@
-"""What the chains of one run share on a cluster: the workers, and the cells of the shards on them."""
+"""Which worker holds which shard: the workers and the cells that the chains of one run share."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from threading import Lock
 import numpy as np
 from distributed import Client, Future
 
-from glfm.distributed.cluster_shards import Lost, Traffic
+from glfm.distributed.cluster_shards import Traffic, WorkerLost
 from glfm.errors import SamplerError
 from glfm.sampling.chain import Chain
 from glfm.sampling.parallel import shard_bounds
 from glfm.sampling.problem import Problem, RowlessProblem
 
-__all__ = ["Field"]
+__all__ = ["Placement"]
 
 _PATIENCE = 60.0  # seconds to wait for a worker when none is left
 
 
-class Field:
-    """Where the shards of a run can stand, and their cells.
+class Placement:
+    """The workers for the shards of a run, and the cells of the shards on them.
 
     Parameters
     ----------
@@ -31,16 +31,16 @@ class Field:
     chains
         Of the run.
     save_every
-        Seconds between two times that rows are brought home.
+        Seconds between two times that the rows of a chain are fetched.
     traffic
-        To be counted in.
+        Where to count.
 
     Attributes
     ----------
     losses
-        Workers that were lost, and when, in words.
+        In words, which workers were lost and when.
     seconds
-        For how long chains have run, added up.
+        Total running time of all chains.
     """
 
     def __init__(self, client: Client, chains: Sequence[Chain], save_every: float, traffic: Traffic) -> None:
@@ -60,27 +60,27 @@ class Field:
     def workers(self, chain: int) -> list[tuple[str, int]]:
         """Return a worker, with its number of threads, for each shard of a chain.
 
-        Shards and chains go round the workers; chains meet on the same worker where that is even, and then
-        share its cells.
+        Workers take turns over shards and chains; where that is even, the same shard of all chains is on one
+        worker, and they share its cells.
         """
-        there = self._present()
+        present = self._present()
         n = len(self._bounds)
-        return [there[(shard + chain * n) % len(there)] for shard in range(n)]
+        return [present[(shard + chain * n) % len(present)] for shard in range(n)]
 
     def release(self) -> None:
-        """Let go of the cells on the workers."""
+        """Release the cells on the workers."""
         self._parts = []
         if isinstance(self._problem, RowlessProblem):
             self._problem.__dict__["parts"] = []
 
     def _present(self) -> list[tuple[str, int]]:
-        """Return the workers that are there; if none is, wait for one."""
+        """Return the workers that are connected; if none is, wait for one."""
         deadline = time.monotonic() + _PATIENCE
         while self.client.status not in ("closing", "closed") and time.monotonic() < deadline:
             with suppress(OSError, RuntimeError, TimeoutError):
-                there = self.client.nthreads() if self.client.status == "running" else {}
-                if there:
-                    return sorted(there.items())
+                present = self.client.nthreads() if self.client.status == "running" else {}
+                if present:
+                    return sorted(present.items())
             time.sleep(0.2)
         raise SamplerError(
             "The scheduler or all workers are gone: go on from the checkpoint with fit(..., resume=...), on "
@@ -88,15 +88,15 @@ class Field:
         )
 
     def count(self, traffic: Traffic, seconds: float) -> None:
-        """Add what a chain has counted, and for how long it ran."""
+        """Add the counts of a chain, and for how long it ran."""
         with self._lock:
             self.traffic.add(traffic)
             self.seconds += seconds
 
     def parts(self, workers: Sequence[tuple[str, int]]) -> list[Future]:
-        """Return the cells of every shard, on some worker; what was lost is sent again.
+        """Return futures of the cells of every shard; those that were lost are sent again.
 
-        Those of a table in partitions are made again by the cluster itself.
+        Those of a partitioned table are computed again by the cluster itself.
         """
         if isinstance(self._problem, RowlessProblem):
             return list(self._problem.__dict__["parts"])
@@ -114,4 +114,4 @@ class Field:
         try:
             return self.client.scatter(part, workers=[address], hash=False)
         except (OSError, TimeoutError, KeyError, ValueError) as error:
-            raise Lost(address) from error
+            raise WorkerLost(address) from error

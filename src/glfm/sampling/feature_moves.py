@@ -13,25 +13,27 @@ from glfm.frames.column import FloatArray
 from glfm.kernels.feature_moves import ADDS, N_PROPOSALS
 from glfm.kernels.matrices import refresh
 from glfm.kernels.random import fork, integer_below, uniform
+from glfm.sampling.messages import ScatterMessage, Sums
 from glfm.sampling.parameters import Shared
 from glfm.sampling.problem import Problem
-from glfm.sampling.shard import Crew, Scatter, Sums
+from glfm.sampling.shard import Shard
+from glfm.sampling.shard_group import ShardGroup
 
 __all__ = ["move_features"]
 
-_N_EXCHANGES = 2  # exclusive ors proposed per sweep, each of which takes a meeting
+_N_EXCHANGES = 2  # exclusive ors proposed per sweep, each of which takes a call of the shards
 
 
-def move_features(problem: Problem, crew: Crew, shared: Shared, sums: Sums, n_free: int) -> Sums:
+def move_features(problem: Problem, shards: ShardGroup, shared: Shared, sums: Sums, n_free: int) -> Sums:
     """Let features become their complements, come, go, and become "this or that but not both".
 
-    Each is a Metropolis step given the pseudo-observations, weights integrated out. Only what needs the rows
-    takes a meeting: the sums of a complement, and those without a feature, are known.
+    Each is a Metropolis step given the pseudo-observations, weights integrated out. Shards are
+    called only for sums that do not follow from those that are known, as those of a complement do.
 
     Parameters
     ----------
-    problem, crew, shared
-        The chain; the crew's features and `shared.width` follow every move.
+    problem, shards, shared
+        The chain; the features of the shards and `shared.width` follow every move.
     sums
         Over all rows.
     n_free
@@ -42,7 +44,7 @@ def move_features(problem: Problem, crew: Crew, shared: Shared, sums: Sums, n_fr
     Sums
         Over all rows, after the moves.
     """
-    moves = _Moves(problem, crew, shared, sums)
+    moves = _Moves(problem, shards, shared, sums)
     if problem.priors.weighted:  # whose scores have no complement
         moves.add_or_drop(n_free)
         return Sums(moves.ZZ, moves.ZY, sums.squares, sums.order, moves.counts.astype(np.int64))
@@ -59,8 +61,8 @@ def move_features(problem: Problem, crew: Crew, shared: Shared, sums: Sums, n_fr
 class _Moves:
     """The sums of a chain while its features move, and the matrices that follow from them."""
 
-    def __init__(self, problem: Problem, crew: Crew, shared: Shared, sums: Sums) -> None:
-        self._problem, self._crew, self._shared = problem, crew, shared
+    def __init__(self, problem: Problem, shards: ShardGroup, shared: Shared, sums: Sums) -> None:
+        self._problem, self._shards, self._shared = problem, shards, shared
         self._bias = int(problem.priors.bias)
         self._set(sums.ZZ, sums.ZY, sums.counts)
 
@@ -72,9 +74,6 @@ class _Moves:
         self._Q, self._M, self._G = np.empty((width, width)), np.empty_like(self.ZY), np.empty((width, width))
         refresh(self.ZZ, self.ZY, width, self._problem.priors.weight_variance, self._Q, self._M, self._G)
         self._shared.width = width
-
-    def _tell(self, what: str, told: Any) -> None:
-        self._crew.tell(what, [told] * self._crew.n_shards)
 
     def _accepts(self, log_ratio: float) -> bool:
         return math.log(uniform(self._shared.rng)) < log_ratio
@@ -93,7 +92,7 @@ class _Moves:
         k = self._bias + integer_below(rng, width - self._bias)
         j = self._bias + integer_below(rng, width - self._bias - 1)
         j += int(j >= k)
-        found = self._crew.ask("overlap", [(j, k, width)] * self._crew.n_shards)
+        found = self._shards.call(Shard.overlap, (j, k, width))
         both, sums = _added(found)
         a = self.ZZ[k] + self.ZZ[j] - 2.0 * both
         inv_sd = 1.0 / np.sqrt(self._problem.per_pseudo_column(self._shared.variance))
@@ -116,7 +115,7 @@ class _Moves:
             ZZ[k, k] = m_new
             ZY[k] = y
             self._set(ZZ, ZY, ZZ.diagonal())
-            self._tell("exclude", (k, j))
+            self._shards.send(Shard.exclude, (k, j))
 
     def _without(self, k: int, a: FloatArray, y: FloatArray, m: float) -> tuple[float, float]:
         """Return the Schur complement and the squared residual sums of a feature in the place of k."""
@@ -151,17 +150,17 @@ class _Moves:
         log_ratio -= math.log(self._shared.alpha / (width - bias))
         if self._accepts(log_ratio + math.log(ADDS / (1.0 - ADDS))):
             rest = np.delete(np.arange(width), k)
-            self._tell("rearrange", rest)
+            self._shards.send(Shard.rearrange, rest)
             self._set(self.ZZ[np.ix_(rest, rest)], self.ZY[rest], self.counts[rest])
 
     def _propose_scatter(self, n_free: int) -> None:
-        problem, shared, crew = self._problem, self._shared, self._crew
+        problem, shared, shards = self._problem, self._shared, self._shards
         width, most = len(self.ZZ), problem.priors.max_features
         if n_free == 0 or (most is not None and width - self._bias >= most):
             return
         share = uniform(shared.rng)
-        told = [Scatter(fork(shared.rng), share, width) for _ in range(crew.n_shards)]
-        a, sums = _added(crew.ask("scatter", told))
+        messages = [ScatterMessage(fork(shared.rng), share, width) for _ in range(shards.n_shards)]
+        a, sums = _added(shards.call_each(Shard.scatter, messages))
         a, m = a[:-1], float(a[-1])  # the last but one is its product with itself
         if m == 0:
             return
@@ -184,8 +183,8 @@ class _Moves:
         place = self._bias + integer_below(shared.rng, width - self._bias + 1)
         layout = np.arange(width + 1)
         layout[[place, width]] = layout[[width, place]]
-        self._tell("adopt", width)
-        self._tell("rearrange", layout)
+        self._shards.send(Shard.adopt, width)
+        self._shards.send(Shard.rearrange, layout)
         self._set(ZZ[np.ix_(layout, layout)], ZY[layout], np.append(self.counts, m)[layout])
 
     def _log_prior_to_chance(self, m: float, n_free: int) -> float:

@@ -1,15 +1,15 @@
-"""One sweep of the exact parallel sampler: shards of rows at work at the same time, and their meetings.
+"""One sweep of the exact parallel sampler, in which shards of rows work at the same time.
 
-What rows share, weights and probabilities of the features in use, is instantiated; given it the shards are
-independent. Shards return sums, which are added up in shard order, so that the result depends on the seed and
-the number of shards but not on where or when a shard was at work.
+Weights and probabilities of the features in use, which all rows share, are instantiated; given them the
+shards are independent. Shards return sums, which are added up in shard order, so that the result depends on
+the seed and the number of shards but not on where or when a shard ran.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from concurrent.futures import Executor, Future
+from concurrent.futures import Executor
 from threading import Event
 from typing import Any
 
@@ -20,40 +20,16 @@ from glfm.kernels.parallel import draw_log_odds, flip_rows
 from glfm.kernels.random import fork, integer_below
 from glfm.kernels.scores import draw_factors, score_rows
 from glfm.sampling.feature_moves import move_features
+from glfm.sampling.messages import CellMessage, Counts, FlipMessage, ProposalMessage, Sums
 from glfm.sampling.parameters import Shared, draw_alpha, draw_weights
 from glfm.sampling.problem import Problem
-from glfm.sampling.shard import Cells, Counts, Crew, Flips, Proposals, Shard, Sums
+from glfm.sampling.shard import Shard
+from glfm.sampling.shard_group import LocalShards, ShardGroup
 from glfm.sampling.starts import start_shards
 from glfm.sampling.state import State
 from glfm.sampling.threshold_moves import LadderMove, Turn
 
-__all__ = ["Crew", "HybridSampler", "LocalCrew", "Meeting", "shard_bounds"]
-
-
-class LocalCrew:
-    """Shards in this process; with a pool of threads they are at work at the same time."""
-
-    def __init__(self, shards: Sequence[Shard], pool: Executor | None = None) -> None:
-        self._shards = shards
-        self._pool = pool
-
-    @property
-    def n_shards(self) -> int:
-        return len(self._shards)
-
-    def ask(self, what: str, told: Sequence[Any]) -> list[Any]:
-        calls = [getattr(shard, what) for shard in self._shards]
-        if self._pool is None or len(calls) == 1:
-            return [call(one) for call, one in zip(calls, told, strict=True)]
-        futures: dict[int, Future[Any]] = {}
-        # The guest shard has more to do than others, who should not wait for it at the end.
-        for i in sorted(range(len(calls)), key=lambda i: not getattr(told[i], "is_guest", False)):
-            futures[i] = self._pool.submit(calls[i], told[i])
-        return [futures[i].result() for i in range(len(calls))]
-
-    def tell(self, what: str, told: Sequence[Any]) -> None:
-        self.ask(what, told)
-
+__all__ = ["HybridSampler", "ParallelSweep", "shard_bounds"]
 
 _TURNS: tuple[Turn, ...] = ("even", "odd", "scale")
 
@@ -101,7 +77,7 @@ class HybridSampler:
             Shard(part, state.Z, Y[begin:end])
             for part, (begin, end) in zip(self._parts, self._bounds, strict=True)
         ]
-        start_shards(self.problem, LocalCrew(shards), state)
+        start_shards(self.problem, LocalShards(shards), state)
         state.Y = Y
         state.Z = np.concatenate([shard.Z for shard in shards])
         return state
@@ -118,45 +94,47 @@ class HybridSampler:
         # A thread of a pool that is busy compiling would keep an interrupted process alive.
         pool = self.pool if self.is_compiled else None
         n_free = self.problem.n_rows - int(self.problem.pinned_rows.sum())
-        crew = LocalCrew(shards, pool)
-        Meeting(self.problem, crew, n_free).sweep(state, adapt)
+        group = LocalShards(shards, pool)
+        ParallelSweep(self.problem, group, n_free).sweep(state, adapt)
         room = max(shard.Z.shape[1] for shard in shards)
         if room > state.Z.shape[1]:
             state.Z = np.zeros((self.problem.n_rows, room), dtype=self.problem.dtype)
             for (begin, end), shard in zip(self._bounds, shards, strict=True):
                 state.Z[begin:end, : shard.Z.shape[1]] = shard.Z
-        state.check(self.problem, all(crew.ask("is_finite", [None] * crew.n_shards)))
+        state.check(self.problem, all(group.call(Shard.is_finite, None)))
 
 
-class Meeting:
-    """The steps of a sweep, in each of which the shards are told something, and some asked.
+class ParallelSweep:
+    """The steps of a sweep, each of which sends messages to the shards and may use what they return.
 
     Parameters
     ----------
     problem
-        What the chain is conditioned on; its cells are the shards' own business.
-    crew
+        What the chain is conditioned on; only the shards use its cells.
+    shards
         The shards.
     n_free
-        How many rows are not pinned; None: all.
+        Number of rows that are not pinned; None: all.
     moves
-        Whether whole features move too, which needs a few more meetings.
+        Whether whole features move too, which takes a few more calls of the shards.
     """
 
-    def __init__(self, problem: Problem, crew: Crew, n_free: int | None = None, moves: bool = True) -> None:
+    def __init__(
+        self, problem: Problem, shards: ShardGroup, n_free: int | None = None, moves: bool = True
+    ) -> None:
         self.problem = problem
-        self.crew = crew
+        self.shards = shards
         self._n_free = problem.n_rows if n_free is None else n_free
         self._moves = moves
         self._counts: list[Counts] | None = None
 
     def sweep(self, shared: Shared, adapt: bool = False) -> None:
-        """Make one sweep; the first begins with weights, of which a start knows nothing."""
+        """Make one sweep; the first begins with a draw of weights, which a start does not have."""
         if shared.sweep == 0:
             self._start(shared)
         sums = self.flip(shared)
         if self._moves:
-            sums = move_features(self.problem, self.crew, shared, sums, self._n_free)
+            sums = move_features(self.problem, self.shards, shared, sums, self._n_free)
             self._counts = None
         draw_alpha(self.problem, shared)
         draw_weights(self.problem, shared, sums.ZZ, sums.ZY, sums.squares)
@@ -169,23 +147,23 @@ class Meeting:
     def _start(self, shared: Shared) -> None:
         """Draw weights for the features that a chain starts with."""
         inv_sd = 1.0 / np.sqrt(self.problem.per_pseudo_column(shared.variance))
-        found = self.crew.ask("sums", [(shared.width, inv_sd)] * self.crew.n_shards)
+        found = self.shards.call(Shard.sums, (shared.width, inv_sd))
         ZZ, ZY, squares = (sum(getattr(one, name) for one in found) for name in ("ZZ", "ZY", "squares"))
         draw_weights(self.problem, shared, ZZ, ZY, squares)
 
     def flip(self, shared: Shared) -> Sums:
         """Features given weights: all shards at once, births in one of them; return the sums."""
-        problem, crew, priors = self.problem, self.crew, self.problem.priors
+        problem, shards, priors = self.problem, self.shards, self.problem.priors
         bias, width = int(priors.bias), shared.width
-        counts = self._counts or crew.ask("count", [width] * crew.n_shards)
+        counts = self._counts or shards.call(Shard.count, width)
         total = np.sum(counts, axis=0)
         log_odds = np.zeros(width)
         draw_log_odds(shared.rng, total[bias:], problem.n_rows, log_odds[bias:])
         inv_sd = 1.0 / np.sqrt(problem.per_pseudo_column(shared.variance))
         most = np.iinfo(np.int64).max if priors.max_features is None else priors.max_features + bias
-        guest = integer_below(shared.rng, crew.n_shards)
-        told = [
-            Flips(
+        guest = integer_below(shared.rng, shards.n_shards)
+        messages = [
+            FlipMessage(
                 rng=fork(shared.rng),
                 weights=shared.B * inv_sd,
                 log_odds=log_odds,
@@ -198,7 +176,7 @@ class Meeting:
             )
             for i, here in enumerate(counts)
         ]
-        return self._add_up(shared, crew.ask("flip", told), guest)
+        return self._add_up(shared, shards.call_each(Shard.flip, messages), guest)
 
     def _add_up(self, shared: Shared, found: Sequence[Sums], guest: int) -> Sums:
         """Add the sums in shard order, and let features follow each other as they are visited."""
@@ -214,7 +192,7 @@ class Meeting:
         order = np.concatenate([np.arange(bias), found[guest].order])
         layout = order[(order < bias) | (counts[order] > 0)]
         self._counts = [_padded(one.counts, width)[layout] for one in found]
-        self.crew.tell("rearrange", [layout] * self.crew.n_shards)
+        self.shards.send(Shard.rearrange, layout)
         shared.width = layout.size
         return Sums(ZZ[np.ix_(layout, layout)], ZY[layout], squares, layout, counts[layout])
 
@@ -228,7 +206,7 @@ class Meeting:
         known = squares[bias:], sums.counts[bias:], lengths[bias:]
         draw_factors(shared.rng, *known, problem.n_pseudo, factors[bias:])
         shared.B /= factors[:, None]
-        self.crew.tell("rescale", [factors] * self.crew.n_shards)
+        self.shards.send(Shard.rescale, factors)
 
     def move_scales(self, shared: Shared, adapt: bool) -> None:
         """Thresholds and scales of weights with the pseudo-observations integrated out, in three turns."""
@@ -236,7 +214,7 @@ class Meeting:
             moves = self._proposals(shared, turn)
             if not moves:
                 continue
-            told = Proposals(
+            message = ProposalMessage(
                 columns=tuple(move.column for move in moves),
                 weights=np.column_stack([move.ladder.sign * shared.B[:, move.place] for move in moves]),
                 sds=tuple(move.ladder.sd for move in moves),
@@ -244,7 +222,7 @@ class Meeting:
                 new_edges=tuple(move.new_edges for move in moves),
                 scales=tuple(math.exp(move.log_scale) for move in moves),
             )
-            found = self.crew.ask("gains", [told] * self.crew.n_shards)
+            found = self.shards.call(Shard.gains, message)
             for i, move in enumerate(moves):
                 gains = np.sum([one[i] for one in found], axis=0)
                 move.settle(shared, gains, self.problem.priors.weight_variance, adapt)
@@ -265,13 +243,11 @@ class Meeting:
     def draw_cells(self, shared: Shared) -> None:
         """Pseudo-observations given everything else."""
         theta = tuple(one.copy() for one in shared.theta)
-        self.crew.tell(
-            "draw_cells",
-            [
-                Cells(fork(shared.rng), shared.B, shared.variance.copy(), theta)
-                for _ in range(self.crew.n_shards)
-            ],
-        )
+        messages = [
+            CellMessage(fork(shared.rng), shared.B, shared.variance.copy(), theta)
+            for _ in range(self.shards.n_shards)
+        ]
+        self.shards.send_each(Shard.draw_cells, messages)
 
 
 def _padded(values: NDArray[Any], size: int) -> Counts:

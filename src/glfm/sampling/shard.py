@@ -1,11 +1,11 @@
-"""Some rows of a table in the parallel sampler: what they are told, what they do, what they answer."""
+"""A shard of the parallel sampler: some rows of a table, and the steps of a sweep that need only them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from threading import Event
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,24 +17,20 @@ from glfm.kernels.parallel import count_rows, flip_rows, gram_matrix, rearrange,
 from glfm.kernels.scores import scatter_scores, score_rows, sum_scores
 from glfm.kernels.thresholds import level_gains
 from glfm.kernels.weights import are_finite, row_means, sums_of_squares
+from glfm.sampling.messages import (
+    CellMessage,
+    Counts,
+    CutMessage,
+    FlipMessage,
+    ProposalMessage,
+    ScatterMessage,
+    StartMessage,
+    Sums,
+)
 from glfm.sampling.problem import Problem
 
-__all__ = [
-    "Begin",
-    "Cells",
-    "Crew",
-    "Cuts",
-    "Flips",
-    "Proposals",
-    "Scatter",
-    "Shard",
-    "Stopped",
-    "Sums",
-    "draw_cells",
-    "look",
-]
+__all__ = ["Shard", "Stopped", "draw_cells", "look"]
 
-Counts = NDArray[np.int64]
 _ROWS_AT_ONCE = 8192  # between two looks at whether to stop
 
 
@@ -46,101 +42,6 @@ def look(stop: Event | None) -> None:
     """Raise `Stopped` if the event is set."""
     if stop is not None and stop.is_set():
         raise Stopped
-
-
-@dataclass(frozen=True, eq=False)
-class Flips:
-    """What a shard must know to flip its features, with weights in units of the noise.
-
-    `elsewhere` is how many rows of other shards have each feature; it is zero for all but the guest shard.
-    """
-
-    rng: Rng
-    weights: FloatArray
-    log_odds: FloatArray
-    inv_sd: FloatArray
-    is_guest: bool
-    elsewhere: Counts
-    n_rows: int
-    log_rate: float
-    max_width: int
-
-
-@dataclass(frozen=True, eq=False)
-class Sums:
-    """What a shard adds to Z'Z, to Z'Y in units of the noise, to y'y, to counts; and its order of visits."""
-
-    ZZ: FloatArray
-    ZY: FloatArray
-    squares: FloatArray
-    order: Counts
-    counts: Counts
-
-
-@dataclass(frozen=True, eq=False)
-class Proposals:
-    """New edges between levels for some columns, and a factor for their means."""
-
-    columns: tuple[int, ...]
-    weights: FloatArray  # features x columns, with the sign that makes levels rise
-    sds: tuple[float, ...]
-    edges: tuple[FloatArray, ...]
-    new_edges: tuple[FloatArray, ...]
-    scales: tuple[float, ...]
-
-
-@dataclass(frozen=True, eq=False)
-class Cells:
-    """What a shard must know to draw its pseudo-observations."""
-
-    rng: Rng
-    weights: FloatArray
-    variance: FloatArray
-    theta: tuple[FloatArray, ...]
-
-
-@dataclass(frozen=True, eq=False)
-class Scatter:
-    """A new feature that every row takes with probability `share`."""
-
-    rng: Rng
-    share: float
-    width: int
-
-
-@dataclass(frozen=True, eq=False)
-class Begin:
-    """What a shard must know to draw the pseudo-observations that a chain starts with."""
-
-    rng: Rng
-    variance: FloatArray
-    theta: tuple[FloatArray, ...]
-
-
-@dataclass(frozen=True, eq=False)
-class Cuts:
-    """Features to start with: the rows whose centred pseudo-observations lie beyond a cut of a direction.
-
-    If features are weighted, `cuts` are the units of the scores along the directions, of all rows.
-    """
-
-    means: FloatArray
-    directions: FloatArray  # pseudo-columns x features
-    cuts: FloatArray
-
-
-class Crew(Protocol):
-    """The shards of one chain, wherever they are."""
-
-    @property
-    def n_shards(self) -> int:
-        """How many there are."""
-
-    def ask(self, what: str, told: Sequence[Any]) -> list[Any]:
-        """Call a method of every shard, each with its own argument; return the answers in shard order."""
-
-    def tell(self, what: str, told: Sequence[Any]) -> None:
-        """Call a method of which nobody waits for the answer, before anything that is asked later."""
 
 
 @dataclass(eq=False)
@@ -157,15 +58,15 @@ class Shard:
     scattered: NDArray[Any] | None = None
     stop: Event | None = None
 
-    def begin(self, told: Begin) -> tuple[FloatArray, FloatArray]:
+    def begin(self, message: StartMessage) -> tuple[FloatArray, FloatArray]:
         """Draw pseudo-observations as if weights were zero; return how many are observed, and their sums."""
         problem = self.problem
         if self.Y.shape != (problem.n_rows, problem.n_pseudo):
             self.Y = np.zeros((problem.n_rows, problem.n_pseudo))
-        rng, zero = told.rng.copy(), np.zeros_like(self.Y)
+        rng, zero = message.rng.copy(), np.zeros_like(self.Y)
         for d, kind in enumerate(problem.kinds.values()):
             part = problem.slices[d]
-            known = float(told.variance[d]), told.theta[d], self.Y[:, part]
+            known = float(message.variance[d]), message.theta[d], self.Y[:, part]
             kind.draw_pseudo(rng, problem.evidence[d], zero[:, part], *known)
         observed = ~np.isnan(problem.x)[:, problem.owner]
         return observed.sum(axis=0, dtype=np.float64), np.where(observed, self.Y, 0.0).sum(axis=0)
@@ -175,14 +76,14 @@ class Shard:
         known = self._centred(means)
         return np.asarray(np.einsum("ni,nj->ij", known, known))
 
-    def cut(self, told: Cuts) -> Counts:
+    def cut(self, message: CutMessage) -> Counts:
         """Take features to start with, behind the bias if there is one; return how many rows have each."""
-        bias, n_features = int(self.problem.priors.bias), told.cuts.size
+        bias, n_features = int(self.problem.priors.bias), message.cuts.size
         width = bias + n_features
         self.Z = np.zeros((self.problem.n_rows, max(2 * width, 16)), dtype=self.problem.dtype)
         self.Z[:, :bias] = 1
-        scores = np.einsum("ns,sk->nk", self._centred(told.means), told.directions)
-        taken = scores / told.cuts if self.problem.priors.weighted else scores > told.cuts
+        scores = np.einsum("ns,sk->nk", self._centred(message.means), message.directions)
+        taken = scores / message.cuts if self.problem.priors.weighted else scores > message.cuts
         self.Z[:, bias:width] = np.where(self.problem.pinned_rows[:, None], 0, taken)
         return self.count(width)
 
@@ -197,13 +98,13 @@ class Shard:
         count_rows(self.Z, width, counts)
         return counts
 
-    def flip(self, told: Flips) -> Sums:
+    def flip(self, message: FlipMessage) -> Sums:
         """Update the features of all rows and their holes."""
         problem, bias = self.problem, int(self.problem.priors.bias)
-        rng, sweep = told.rng.copy(), score_rows if problem.priors.weighted else flip_rows
-        row, width = 0, len(told.weights)
-        W = told.weights
-        known: Any = told.log_odds, self.count(width), told.elsewhere, W, gram_matrix(W)
+        rng, sweep = message.rng.copy(), score_rows if problem.priors.weighted else flip_rows
+        row, width = 0, len(message.weights)
+        W = message.weights
+        known: Any = message.log_odds, self.count(width), message.elsewhere, W, gram_matrix(W)
         order = np.arange(bias, width, dtype=np.int64)
         while row < problem.n_rows:
             look(self.stop)
@@ -221,12 +122,12 @@ class Shard:
                 self.Y,
                 *problem.holes,
                 problem.pinned_rows,
-                told.inv_sd,
-                told.is_guest,
-                told.n_rows,
-                told.log_rate,
+                message.inv_sd,
+                message.is_guest,
+                message.n_rows,
+                message.log_rate,
                 problem.priors.weight_variance,
-                told.max_width,
+                message.max_width,
                 row,
                 min(row + _ROWS_AT_ONCE, problem.n_rows),
                 order,
@@ -234,11 +135,11 @@ class Shard:
             )
             if needed > room:
                 self.Z = _enlarged(self.Z, (self.Z.shape[0], max(needed, 2 * room)))
-        return self.sums((width, told.inv_sd), order[: width - bias])
+        return self.sums((width, message.inv_sd), order[: width - bias])
 
-    def sums(self, told: tuple[int, FloatArray], order: Counts | None = None) -> Sums:
+    def sums(self, message: tuple[int, FloatArray], order: Counts | None = None) -> Sums:
         """Return the sums over the rows of so many features, in units of the noise."""
-        width, inv_sd = told
+        width, inv_sd = message
         order = np.arange(int(self.problem.priors.bias), width) if order is None else order
         S = self.problem.n_pseudo
         ZZ, ZY, squares = np.empty((width, width)), np.empty((width, S)), np.empty(S)
@@ -262,23 +163,23 @@ class Shard:
             self.Z = _enlarged(self.Z, (self.Z.shape[0], 2 * layout.size))
         rearrange(self.Z, known, layout)
 
-    def overlap(self, told: tuple[int, int, int]) -> tuple[FloatArray, FloatArray]:
+    def overlap(self, message: tuple[int, int, int]) -> tuple[FloatArray, FloatArray]:
         """Return, over the rows that have both of two features, how many have each feature, and sums of y."""
-        j, k, width = told
+        j, k, width = message
         return self._sums_over(self.Z[:, j] & self.Z[:, k], width)
 
-    def exclude(self, told: tuple[int, int]) -> None:
+    def exclude(self, message: tuple[int, int]) -> None:
         """Let feature k be "k or j but not both"."""
-        k, j = told
+        k, j = message
         self.Z[:, k] ^= self.Z[:, j]
 
-    def scatter(self, told: Scatter) -> tuple[FloatArray, FloatArray]:
+    def scatter(self, message: ScatterMessage) -> tuple[FloatArray, FloatArray]:
         """Propose a feature; return its products with each feature and itself, its rows, and sums of y."""
         problem = self.problem
         z = self.scattered = np.empty(problem.n_rows, dtype=problem.dtype)
         take = scatter_scores if problem.priors.weighted else scatter
-        take(told.rng.copy(), told.share, problem.pinned_rows, z)
-        products, sums = self._sums_over(z, told.width)
+        take(message.rng.copy(), message.share, problem.pinned_rows, z)
+        products, sums = self._sums_over(z, message.width)
         of_itself = float((z * z).sum())
         return np.append(products, [of_itself, float(np.count_nonzero(z))]), sums
 
@@ -294,35 +195,35 @@ class Shard:
         sums_over(self.Z, width, self.Y, z, rows, sums)
         return rows, sums
 
-    def is_finite(self, told: None) -> bool:
+    def is_finite(self, message: None) -> bool:
         """Whether the pseudo-observations are numbers."""
         return bool(are_finite(self.Y, np.zeros((0, 0)), np.zeros(0)))
 
-    def gains(self, told: Proposals) -> list[FloatArray]:
+    def gains(self, message: ProposalMessage) -> list[FloatArray]:
         """Return the change of the log-likelihood of the observed cells of each column, by level."""
         problem = self.problem
-        means = np.empty((problem.n_rows, len(told.columns)))
-        row_means(self.Z, len(told.weights), told.weights, 0, problem.n_rows, means)
+        means = np.empty((problem.n_rows, len(message.columns)))
+        row_means(self.Z, len(message.weights), message.weights, 0, problem.n_rows, means)
         found = []
-        for i, d in enumerate(told.columns):
-            out = np.empty(told.edges[i].size - 1)
+        for i, d in enumerate(message.columns):
+            out = np.empty(message.edges[i].size - 1)
             level_gains(
                 problem.evidence[d][0],
                 np.ascontiguousarray(means[:, i]),
-                told.sds[i],
-                told.edges[i],
-                told.new_edges[i],
-                told.scales[i],
+                message.sds[i],
+                message.edges[i],
+                message.new_edges[i],
+                message.scales[i],
                 out,
             )
             found.append(out)
         return found
 
-    def draw_cells(self, told: Cells) -> None:
+    def draw_cells(self, message: CellMessage) -> None:
         """Draw the pseudo-observations given everything else."""
-        width = len(told.weights)
-        known = self.Z, width, told.weights, told.variance, told.theta, self.Y
-        draw_cells(told.rng.copy(), self.problem, *known, self.stop)
+        width = len(message.weights)
+        known = self.Z, width, message.weights, message.variance, message.theta, self.Y
+        draw_cells(message.rng.copy(), self.problem, *known, self.stop)
 
 
 def draw_cells(

@@ -1,4 +1,4 @@
-"""Where a chain of the parallel sampler starts: near the data, at random, and found shard by shard."""
+"""Random starts near the data for chains of the parallel sampler, found from sums over the shards."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from threadpoolctl import threadpool_limits
 from glfm.frames.column import FloatArray
 from glfm.kernels.jit import Rng
 from glfm.kernels.random import fill_normals, fork, uniform
+from glfm.sampling.messages import CutMessage, StartMessage
 from glfm.sampling.parameters import Shared
 from glfm.sampling.problem import Problem
-from glfm.sampling.shard import Begin, Crew, Cuts
+from glfm.sampling.shard import Shard
+from glfm.sampling.shard_group import ShardGroup
 
 __all__ = ["start_shards"]
 
@@ -19,8 +21,8 @@ _MOST_FEATURES = 40
 _ROTATIONS = 3
 
 
-def start_shards(problem: Problem, crew: Crew, shared: Shared) -> None:
-    """Let shards without rows' features and pseudo-observations have some to start from.
+def start_shards(problem: Problem, shards: ShardGroup, shared: Shared) -> None:
+    """Give the rows of all shards features and pseudo-observations to start from.
 
     Pseudo-observations are drawn as if all weights were zero. Features are random directions among their
     leading principal components, cut: each rotation of the components that stand out of the noise gives as
@@ -29,21 +31,21 @@ def start_shards(problem: Problem, crew: Crew, shared: Shared) -> None:
     one is a single move. Weighted features start in all rows with the scores along one rotation.
     """
     theta = tuple(shared.theta)
-    told = [Begin(fork(shared.rng), shared.variance, theta) for _ in range(crew.n_shards)]
-    found = crew.ask("begin", told)
+    messages = [StartMessage(fork(shared.rng), shared.variance, theta) for _ in range(shards.n_shards)]
+    found = shards.call_each(Shard.begin, messages)
     n_observed, sums = (np.sum([one[i] for one in found], axis=0) for i in range(2))
     means = sums / np.maximum(n_observed, 1.0)
-    spread = np.sum(crew.ask("spread", [means] * crew.n_shards), axis=0) / problem.n_rows
+    spread = np.sum(shards.call(Shard.spread, means), axis=0) / problem.n_rows
     directions, sds = _directions(shared.rng, problem, spread)
     # A direction has no side of its own; of normal scores, between a tenth and a half lie above the cut.
     shares = np.array([0.5 + 0.4 * uniform(shared.rng) for _ in range(sds.size)])
     # Scores of all rows have unit variance along a direction, if they vary at all.
     units = np.where(sds > 0.0, sds, 1.0) if problem.priors.weighted else sds * ndtri(shares)
-    cuts = Cuts(means, directions, units)
+    cuts = CutMessage(means, directions, units)
     bias = int(problem.priors.bias)
-    counts = np.sum(crew.ask("cut", [cuts] * crew.n_shards), axis=0)
+    counts = np.sum(shards.call(Shard.cut, cuts), axis=0)
     layout = np.flatnonzero((np.arange(counts.size) < bias) | (counts > 0))
-    crew.tell("rearrange", [layout] * crew.n_shards)
+    shards.send(Shard.rearrange, layout)
     shared.width = layout.size
     shared.B = np.zeros((layout.size, problem.n_pseudo))
 

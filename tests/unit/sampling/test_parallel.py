@@ -1,4 +1,4 @@
-"""The parallel sampler: shards, meetings, and what does not depend on where they are at work."""
+"""The parallel sampler: shards, calls of them, and what does not depend on where they are at work."""
 
 import pickle
 from concurrent.futures import ThreadPoolExecutor

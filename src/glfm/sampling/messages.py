@@ -1,0 +1,105 @@
+"""Messages of the parallel sampler: the inputs of a shard's steps, and the sums over rows that it returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from glfm.frames.column import FloatArray
+from glfm.kernels.jit import Rng
+
+__all__ = [
+    "CellMessage",
+    "Counts",
+    "CutMessage",
+    "FlipMessage",
+    "ProposalMessage",
+    "ScatterMessage",
+    "StartMessage",
+    "Sums",
+]
+
+Counts = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class FlipMessage:
+    """Inputs for updating the features of a shard's rows, with weights in units of the noise.
+
+    `elsewhere` counts the rows of other shards that have each feature; it is zero but for the guest shard.
+    """
+
+    rng: Rng
+    weights: FloatArray
+    log_odds: FloatArray
+    inv_sd: FloatArray
+    is_guest: bool
+    elsewhere: Counts
+    n_rows: int
+    log_rate: float
+    max_width: int
+
+
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """Sums over rows: Z'Z, Z'Y in units of the noise, y'y, rows per feature; and the features' order."""
+
+    ZZ: FloatArray
+    ZY: FloatArray
+    squares: FloatArray
+    order: Counts
+    counts: Counts
+
+
+@dataclass(frozen=True, eq=False)
+class ProposalMessage:
+    """Proposed edges between the levels of some columns, and a factor for the means of their cells."""
+
+    columns: tuple[int, ...]
+    weights: FloatArray  # features x columns, with the sign that makes levels rise
+    sds: tuple[float, ...]
+    edges: tuple[FloatArray, ...]
+    new_edges: tuple[FloatArray, ...]
+    scales: tuple[float, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class CellMessage:
+    """Inputs for drawing pseudo-observations given features."""
+
+    rng: Rng
+    weights: FloatArray
+    variance: FloatArray
+    theta: tuple[FloatArray, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class ScatterMessage:
+    """A proposed feature, which every row has with probability `share`."""
+
+    rng: Rng
+    share: float
+    width: int
+
+
+@dataclass(frozen=True, eq=False)
+class StartMessage:
+    """Inputs for drawing the pseudo-observations that a chain starts with."""
+
+    rng: Rng
+    variance: FloatArray
+    theta: tuple[FloatArray, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class CutMessage:
+    """Features to start with: the rows whose centred pseudo-observations lie beyond a cut of a direction.
+
+    If features are weighted, `cuts` are the units of the scores along the directions.
+    """
+
+    means: FloatArray
+    directions: FloatArray  # pseudo-columns x features
+    cuts: FloatArray
