@@ -36,7 +36,7 @@ from glfm.sampling.collapsed import CollapsedSampler
 from glfm.sampling.draws import Draw
 from glfm.sampling.parallel import HybridSampler
 from glfm.sampling.priors import Priors, Schedule
-from glfm.sampling.problem import Problem
+from glfm.sampling.problem import LocalProblem, Problem
 from glfm.sampling.state import State
 from glfm.schema import Schema
 from glfm.schema.encoding import encode
@@ -49,7 +49,7 @@ def problem_of(frame: Any, schema: Any = None) -> Problem:
     """Return what a chain is conditioned on."""
     read = Frame.read(frame)
     kinds = Schema.infer(read, schema).kinds
-    return Problem(kinds, encode(read, kinds).x, Priors())
+    return LocalProblem(kinds, encode(read, kinds).x, Priors())
 
 
 # ---- samplers side by side

@@ -32,7 +32,7 @@ from glfm.kinds.count import Count
 from glfm.kinds.ordinal import Ordinal
 from glfm.sampling.collapsed import CollapsedSampler
 from glfm.sampling.priors import Priors
-from glfm.sampling.problem import Problem
+from glfm.sampling.problem import LocalProblem, Problem
 from glfm.sampling.state import State
 
 BINARY = [Categorical(levels=(0, 1))] * 55
@@ -52,7 +52,7 @@ def simulated(kinds: list[Kind], n_rows: int, n_features: int, seed: int = 0) ->
         B = rng.standard_normal((n_features + 1, kind.n_free))
         mean = np.column_stack([np.ones(n_rows), Z]) @ B
         x[:, d] = kind.sample(rng, mean, 1.0, kind.initial_theta())
-    problem = Problem({f"c{d}": kind for d, kind in enumerate(kinds)}, x, Priors(alpha=1.0))
+    problem = LocalProblem({f"c{d}": kind for d, kind in enumerate(kinds)}, x, Priors(alpha=1.0))
     return problem, State.start(problem, np.random.SeedSequence(seed), Z=Z)
 
 

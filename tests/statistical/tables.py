@@ -12,7 +12,7 @@ from glfm.kinds.ordinal import Ordinal
 from glfm.kinds.positive import Positive
 from glfm.kinds.real import Real
 from glfm.sampling.priors import Priors
-from glfm.sampling.problem import Problem
+from glfm.sampling.problem import LocalProblem, Problem
 from glfm.testing import simulate_prior
 
 HOLE = np.nan
@@ -37,7 +37,7 @@ def problem(
 ) -> Problem:
     """Return a problem whose defaults are easy to enumerate: alpha = 1, no bias, at most four features."""
     settings = {"alpha": 1.0, "bias": False, "max_features": 4, **priors}
-    return Problem(
+    return LocalProblem(
         {f"column {d}": kind for d, kind in enumerate(kinds)},
         np.array(x, dtype=np.float64),
         Priors(**settings),  # type: ignore[arg-type]

@@ -11,7 +11,7 @@ from glfm.estimators.changes import verbs
 from glfm.posterior.predictive import Predictive
 from glfm.posterior.rows import TrainingRows
 from glfm.sampling.draws import Draws
-from glfm.sampling.problem import Problem
+from glfm.sampling.problem import LocalProblem, Problem
 from glfm.testing import enumerate_posterior
 
 from .checks import check
@@ -82,7 +82,7 @@ def test_appended_row(posterior) -> None:
 
 def test_a_chain_that_counts_the_rows_of_before_is_found_out(posterior, monkeypatch) -> None:
     def stale(*arguments) -> Problem:
-        changed = Problem(*arguments)
+        changed = LocalProblem(*arguments)
         changed.__dict__["harmonic"] = 1.0  # of the one row that was there
         return changed
 

@@ -8,7 +8,7 @@ from glfm.kinds.categorical import Categorical
 from glfm.kinds.ordinal import Ordinal, _measure, _move_thresholds
 from glfm.sampling.collapsed import CollapsedSampler
 from glfm.sampling.priors import Priors
-from glfm.sampling.problem import Problem
+from glfm.sampling.problem import LocalProblem
 from glfm.sampling.state import State
 from glfm.testing import score_table
 
@@ -26,7 +26,7 @@ def test_noise_variance_and_weights() -> None:
     x = rng.normal(size=(8, 2))
     b1, b2, s2_B = 3.0, 1.5, 0.8
     kind = plain_kind("real", aux_variance=0.0, noise_prior=(b1, b2))
-    problem = Problem({"a": kind, "b": kind}, x, Priors(alpha=1.0, weight_variance=s2_B, max_features=3))
+    problem = LocalProblem({"a": kind, "b": kind}, x, Priors(alpha=1.0, weight_variance=s2_B, max_features=3))
     start = rng.random((8, 3)) < 0.6
     state = State.start(problem, np.random.SeedSequence(1), start)
     sampler = CollapsedSampler(problem)
@@ -62,7 +62,7 @@ def test_noise_variance_and_weights() -> None:
 def test_alpha() -> None:
     """Alpha given K is Gamma(a + K, b + H_N)."""
     x = np.zeros((5, 1))
-    problem = Problem({"a": plain_kind("real")}, x, Priors(alpha_prior=(2.0, 1.5)))
+    problem = LocalProblem({"a": plain_kind("real")}, x, Priors(alpha_prior=(2.0, 1.5)))
     state = State.start(problem, np.random.SeedSequence(1), np.ones((5, 3), dtype=np.bool_))
     sampler = CollapsedSampler(problem)
     draws = np.empty((N_DRAWS, 2))

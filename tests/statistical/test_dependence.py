@@ -10,7 +10,7 @@ from glfm.analysis.dependence import Dependence
 from glfm.kinds import KINDS
 from glfm.sampling.draws import Draw
 from glfm.sampling.priors import Priors
-from glfm.sampling.problem import Problem
+from glfm.sampling.problem import LocalProblem
 from kind_examples import EXAMPLES, example_of
 
 from .checks import check
@@ -25,7 +25,7 @@ def draw() -> Draw:
     """Return a draw of a table with a column of every kind, 12 rows and five features."""
     rng = np.random.default_rng(4)
     kinds = {name: KINDS[name]().learn(example_of(name)) for name in EXAMPLES}
-    problem = Problem(kinds, np.full((12, len(kinds)), np.nan), Priors())
+    problem = LocalProblem(kinds, np.full((12, len(kinds)), np.nan), Priors())
     return Draw(
         problem=problem,
         chain=0,

@@ -7,7 +7,7 @@ import pytest
 
 from glfm.kinds import KINDS
 from glfm.sampling.priors import Priors
-from glfm.sampling.problem import Problem
+from glfm.sampling.problem import LocalProblem
 from glfm.testing import enumerate_posterior, visit
 
 from . import reference
@@ -34,7 +34,7 @@ def test_chain_of_every_kind_has_the_posterior_and_a_wrong_weight_prior_has_not(
     problem = simulated(kind)
     posterior = enumerate_posterior(problem, accuracy=ACCURACY)
     check(posterior.scores(visit(problem, posterior, N_SWEEPS, seed=2)))
-    wrong = Problem(problem.kinds, problem.x, replace(problem.priors, weight_variance=4.0))
+    wrong = LocalProblem(problem.kinds, problem.x, replace(problem.priors, weight_variance=4.0))
     with pytest.raises(AssertionError, match="quantities are off"):
         check(posterior.scores(visit(wrong, posterior, N_SWEEPS, seed=2)))
 
@@ -43,7 +43,7 @@ def test_chain_of_every_kind_has_the_posterior_and_a_wrong_weight_prior_has_not(
 def test_a_chain_with_another_setting_is_found_out(setting: dict[str, float]) -> None:
     posterior = enumerate_posterior(REFERENCE)
     priors: Priors = replace(REFERENCE.priors, **setting)  # type: ignore[arg-type]
-    wrong = Problem(REFERENCE.kinds, REFERENCE.x, priors)
+    wrong = LocalProblem(REFERENCE.kinds, REFERENCE.x, priors)
     with pytest.raises(AssertionError, match="quantities are off"):
         check(posterior.scores(visit(wrong, posterior, N_SWEEPS, seed=1)))
 
@@ -51,14 +51,14 @@ def test_a_chain_with_another_setting_is_found_out(setting: dict[str, float]) ->
 def test_a_chain_that_sees_a_hole_is_found_out() -> None:
     problem = TABLES["real, most of a row hidden"]
     posterior = enumerate_posterior(problem)
-    filled = Problem(problem.kinds, np.nan_to_num(problem.x), problem.priors)
+    filled = LocalProblem(problem.kinds, np.nan_to_num(problem.x), problem.priors)
     with pytest.raises(AssertionError, match="quantities are off"):
         check(posterior.scores(visit(filled, posterior, N_SWEEPS, seed=1)))
 
 
 def test_a_chain_that_flips_a_pinned_row_is_found_out() -> None:
     problem = TABLES["real, a pinned row"]
-    everything = Problem(problem.kinds, problem.x, problem.priors)
+    everything = LocalProblem(problem.kinds, problem.x, problem.priors)
     pinned, free = enumerate_posterior(problem), enumerate_posterior(everything)
     visits = visit(everything, free, N_SWEEPS, seed=1)
     # Both posteriors as statements about K, the only thing that they have in common.

@@ -12,7 +12,7 @@ from glfm.kinds.ordinal import Ordinal
 from glfm.kinds.positive import Positive
 from glfm.sampling.collapsed import CollapsedSampler
 from glfm.sampling.priors import Priors
-from glfm.sampling.problem import Problem
+from glfm.sampling.problem import LocalProblem, Problem
 from glfm.testing import Sampler, geweke_scores
 
 from .checks import check
@@ -53,7 +53,7 @@ def with_wrong(
 
     def make_sampler(problem: Problem) -> Sampler:
         return CollapsedSampler(
-            Problem(kinds or problem.kinds, problem.x, priors or problem.priors, problem.pinned)
+            LocalProblem(kinds or problem.kinds, problem.x, priors or problem.priors, problem.pinned)
         )
 
     return make_sampler

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from glfm.frames.column import FloatArray
 from glfm.sampling.collapsed import CollapsedSampler
 from glfm.sampling.priors import Priors
-from glfm.sampling.problem import Problem
+from glfm.sampling.problem import LocalProblem, Problem
 from glfm.sampling.state import State
 
 from .checks import check
@@ -32,7 +32,7 @@ class StaleSampler(CollapsedSampler):
 
     def draw_features(self, state: State, stop: Event | None = None) -> None:
         problem = self.problem
-        self.problem = Problem(problem.kinds, np.zeros_like(problem.x), problem.priors, problem.pinned)
+        self.problem = LocalProblem(problem.kinds, np.zeros_like(problem.x), problem.priors, problem.pinned)
         super().draw_features(state, stop)
         self.problem = problem
 
@@ -49,7 +49,7 @@ def table() -> Table:
     kind = plain_kind("real", noise_variance=1.0)
     priors = Priors(alpha=1.0, bias=False, weight_variance=9.0, max_features=2)
     return (
-        Problem({f"column {d}": kind for d in range(N_COLUMNS)}, np.where(hidden, np.nan, x), priors),
+        LocalProblem({f"column {d}": kind for d in range(N_COLUMNS)}, np.where(hidden, np.nan, x), priors),
         Z,
         weights,
     )

@@ -13,7 +13,7 @@ from glfm.kinds import KINDS, Kind
 from glfm.kinds.ordinal import Ordinal
 from glfm.sampling.collapsed import CollapsedSampler
 from glfm.sampling.priors import Priors
-from glfm.sampling.problem import Problem
+from glfm.sampling.problem import LocalProblem, Problem
 from glfm.sampling.state import State
 from glfm.testing import score_table
 
@@ -27,7 +27,7 @@ HARMONIC = sum(1.0 / n for n in range(1, N_ROWS + 1))
 
 
 def empty_table(kind: Kind, priors: Priors) -> Problem:
-    return Problem({"a": kind, "b": kind}, np.full((N_ROWS, 2), np.nan), priors)
+    return LocalProblem({"a": kind, "b": kind}, np.full((N_ROWS, 2), np.nan), priors)
 
 
 def run(problem: Problem, seed: int) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:

@@ -11,7 +11,7 @@ from glfm.kinds.positive import Positive
 from glfm.kinds.real import Real
 from glfm.sampling.draws import Draw
 from glfm.sampling.priors import Priors
-from glfm.sampling.problem import Problem
+from glfm.sampling.problem import LocalProblem, Problem
 from glfm.testing import enumerate_posterior, simulate_prior, visit
 
 from .checks import check
@@ -52,7 +52,7 @@ def compare_chains(table: Problem, wrong: list[Kind]) -> None:
     """Assert that a chain has the exact posterior, and that one with other knots has not."""
     posterior = enumerate_posterior(table, accuracy=1e-4)
     check(posterior.scores(visit(table, posterior, N_SWEEPS, seed=2)))
-    other = Problem(dict(zip(table.kinds, wrong, strict=True)), table.x, table.priors)
+    other = LocalProblem(dict(zip(table.kinds, wrong, strict=True)), table.x, table.priors)
     with pytest.raises(AssertionError, match="quantities are off"):
         check(posterior.scores(visit(other, posterior, N_SWEEPS, seed=2)))
 

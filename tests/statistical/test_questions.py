@@ -15,7 +15,7 @@ from glfm.posterior.joint_density import log_slopes
 from glfm.posterior.leave_one_out import RestCells
 from glfm.posterior.rows import TrainingRows
 from glfm.sampling.draws import Draw, Draws
-from glfm.sampling.problem import Problem
+from glfm.sampling.problem import LocalProblem
 from glfm.schema import Schema
 
 from .checks import check
@@ -211,7 +211,7 @@ def test_cells_given_the_rest_of_a_new_row(name):
 def test_cells_given_the_rest_of_a_row_of_the_fit():
     draw, x = a_draw(), np.array(ROW["holes"])
     table = np.tile(x, (draw.problem.n_rows, 1))
-    prob = Problem(draw.problem.kinds, table, draw.problem.priors)
+    prob = LocalProblem(draw.problem.kinds, table, draw.problem.priors)
     Z = draw.Z.copy()
     Z[1:, 2] = False  # feature 2 is the first row's alone
     draw = replace(draw, problem=prob, packed=np.packbits(Z, axis=1))

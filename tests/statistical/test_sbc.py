@@ -14,7 +14,7 @@ import pytest
 from glfm.kinds import KINDS, Kind
 from glfm.sampling.chain import Chain
 from glfm.sampling.priors import Priors, Schedule
-from glfm.sampling.problem import Problem
+from glfm.sampling.problem import LocalProblem, Problem
 from glfm.testing import Ranks, sbc_ranks
 
 from .checks import check
@@ -39,7 +39,7 @@ def believing(**wrong: object) -> object:
 
     def make_chain(problem: Problem, schedule: Schedule, seed: np.random.SeedSequence) -> Chain:
         priors = replace(problem.priors, **wrong)  # type: ignore[arg-type]
-        return Chain(Problem(problem.kinds, problem.x, priors, problem.pinned), schedule, seed)
+        return Chain(LocalProblem(problem.kinds, problem.x, priors, problem.pinned), schedule, seed)
 
     return make_chain
 

@@ -10,7 +10,7 @@ from glfm.frames.column import FloatArray
 from glfm.kinds import KINDS, Kind
 from glfm.sampling.collapsed import CollapsedSampler
 from glfm.sampling.priors import Priors
-from glfm.sampling.problem import Problem
+from glfm.sampling.problem import LocalProblem, Problem
 from glfm.sampling.state import State
 from glfm.testing import TRANSITIONS, transition_scores
 
@@ -57,13 +57,13 @@ class Overconfident(CollapsedSampler):
 def with_priors(**wrong: object) -> object:
     def make_sampler(problem: Problem) -> CollapsedSampler:
         priors = replace(problem.priors, **wrong)  # type: ignore[arg-type]
-        return CollapsedSampler(Problem(problem.kinds, problem.x, priors, problem.pinned))
+        return CollapsedSampler(LocalProblem(problem.kinds, problem.x, priors, problem.pinned))
 
     return make_sampler
 
 
 def with_rows_mixed_up(problem: Problem) -> CollapsedSampler:
-    return CollapsedSampler(Problem(problem.kinds, problem.x[::-1].copy(), problem.priors, problem.pinned))
+    return CollapsedSampler(LocalProblem(problem.kinds, problem.x[::-1].copy(), problem.priors, problem.pinned))
 
 
 WRONG = {
@@ -116,7 +116,7 @@ def test_a_wrong_threshold_prior_is_found_out() -> None:
     wrong = plain_kind("ordinal", threshold_variance=2.0)
 
     def make_sampler(problem: Problem) -> CollapsedSampler:
-        return CollapsedSampler(Problem({"a": wrong, "b": wrong}, problem.x, problem.priors))
+        return CollapsedSampler(LocalProblem({"a": wrong, "b": wrong}, problem.x, problem.priors))
 
     with pytest.raises(AssertionError, match="quantities are off"):
         check(scores("move_scales", "ordinal", 2_000, make_sampler=make_sampler))

@@ -22,7 +22,7 @@ from glfm.sampling.chain import Chain
 from glfm.sampling.draws import Draw
 from glfm.sampling.parallel import HybridSampler
 from glfm.sampling.priors import Priors, Schedule
-from glfm.sampling.problem import Problem
+from glfm.sampling.problem import LocalProblem, Problem
 from glfm.testing import Ranks, geweke_scores, sbc_ranks, score_table
 
 from .checks import check
@@ -38,7 +38,7 @@ NOISE = 0.7
 
 def table(x: Floats = X, priors: Priors = PRIORS) -> Problem:
     kinds = {f"c{d}": plain_kind("real", noise_variance=NOISE) for d in range(x.shape[1])}
-    return Problem(kinds, x, priors)
+    return LocalProblem(kinds, x, priors)
 
 
 def chi_square(n: int, n_points: int) -> tuple[Floats, Floats]:
@@ -232,7 +232,7 @@ def test_own_features_have_their_density(n_cells: int, squares: float) -> None:
 def test_empty_table_returns_the_prior() -> None:
     n_rows, n_sweeps, alpha = 12, 8_000, 1.0
     kinds = {"a": plain_kind("real"), "b": plain_kind("ordinal")}
-    problem = Problem(kinds, np.full((n_rows, 2), np.nan), Priors(alpha=alpha, weighted=True))
+    problem = LocalProblem(kinds, np.full((n_rows, 2), np.nan), Priors(alpha=alpha, weighted=True))
     sampler = HybridSampler(problem, 2)
     state = sampler.start(np.random.SeedSequence(1))
     harmonic = sum(1.0 / n for n in range(1, n_rows + 1))
@@ -286,7 +286,7 @@ def test_geweke(kind: str, n_shards: int) -> None:
 def calibrated(kinds: dict[str, Any], wrong: dict[str, Any] | None = None, **settings: Any) -> Ranks:
     def make_chain(problem: Problem, schedule: Schedule, seed: np.random.SeedSequence) -> Chain:
         priors = replace(problem.priors, **(wrong or {}))
-        return Chain(Problem(problem.kinds, problem.x, priors), schedule, seed, n_shards=2)
+        return Chain(LocalProblem(problem.kinds, problem.x, priors), schedule, seed, n_shards=2)
 
     return sbc_ranks(kinds, 10, Priors(weighted=True), make_chain=make_chain, **settings)
 
@@ -324,7 +324,7 @@ def a_draw(n_rows: int = 5, n_features: int = 3) -> Draw:
     """Return a draw of few rows, so that a new one often has features of its own."""
     rng = np.random.default_rng(3)
     kinds = {f"c{d}": kind for d, kind in enumerate(COLUMNS)}
-    problem = Problem(kinds, np.full((n_rows, len(kinds)), np.nan), Priors(alpha=2.0, weighted=True))
+    problem = LocalProblem(kinds, np.full((n_rows, len(kinds)), np.nan), Priors(alpha=2.0, weighted=True))
     Z = rng.random((n_rows, n_features)) < 0.5
     Z[0] = True
     A = np.where(Z, rng.standard_normal(Z.shape), 0.0)

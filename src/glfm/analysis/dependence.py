@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cached_property
 from typing import Literal
 
@@ -13,8 +12,7 @@ from glfm.analysis.effects import central, influence, spaced
 from glfm.analysis.mutual_information import Outcomes, mutual_information, outcomes_of
 from glfm.errors import SchemaError
 from glfm.frames.column import FloatArray
-from glfm.sampling.draws import Draw
-from glfm.sampling.problem import Problem
+from glfm.posterior.fit import Fit
 
 __all__ = ["MATTERS", "Dependence", "Measure"]
 
@@ -28,9 +26,9 @@ _MOST_DRAWS, _MOST_ROWS = 50, 4000
 class Dependence:
     """How columns depend on each other, from up to 50 draws, evenly spaced."""
 
-    def __init__(self, problem: Problem, draws: Sequence[Draw]) -> None:
-        self._problem = problem
-        self._draws = [draws[t] for t in spaced(len(draws), _MOST_DRAWS)]
+    def __init__(self, fit: Fit) -> None:
+        self._problem = fit.problem
+        self._draws = [fit.draws[int(t)] for t in spaced(len(fit.draws), _MOST_DRAWS)]
 
     @cached_property
     def information(self) -> FloatArray:
@@ -50,16 +48,26 @@ class Dependence:
         out = np.zeros((len(self._draws), len(columns), len(columns)))
         for t, draw in enumerate(self._draws):
             share = draw.Z.mean(axis=0)
-            size = np.array([influence(draw, d) for d in columns])
+            size = np.array([influence(draw, d, self._problem.facts) for d in columns])
             matters = (share * (1.0 - share) * size**2 >= MATTERS).astype(np.float64)
             out[t] = matters @ matters.T > 0.0
         return out
 
-    def frame(self, kind: Measure = "mi") -> pd.DataFrame:
+    def answer(
+        self, measure: Measure, mass: float | None
+    ) -> pd.DataFrame | tuple[pd.DataFrame, pd.DataFrame]:
+        """Return the average over draws, or an interval; see `GLFM.dependence`."""
+        if mass is None or measure not in ("mi", "probability"):
+            return self.frame(measure)
+        if measure == "probability":
+            raise SchemaError('mass is for measure="mi": a probability is itself a share of the draws.')
+        return self.interval(mass)
+
+    def frame(self, measure: Measure = "mi") -> pd.DataFrame:
         """Return the average over draws."""
-        if kind not in ("mi", "probability"):
-            raise SchemaError(f'kind is "mi" or "probability", not {kind!r}.')
-        return self._named((self.information if kind == "mi" else self.shared).mean(axis=0))
+        if measure not in ("mi", "probability"):
+            raise SchemaError(f'measure is "mi" or "probability", not {measure!r}.')
+        return self._named((self.information if measure == "mi" else self.shared).mean(axis=0))
 
     def interval(self, mass: float) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Return between which ends the central `mass` of the draws has the mutual information."""

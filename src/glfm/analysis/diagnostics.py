@@ -12,7 +12,7 @@ import pandas as pd
 
 from glfm.frames.column import FloatArray
 from glfm.sampling.draws import Draw, Draws
-from glfm.sampling.problem import RowlessProblem
+from glfm.sampling.problem import Problem
 
 __all__ = ["CONVERGED", "Diagnostics", "diagnose"]
 
@@ -23,9 +23,9 @@ _MOST_ROWS = 5000
 
 
 def _log_likelihood(draw: Draw) -> float:
-    """Return the log-likelihood, of a large table as some evenly spaced rows suggest."""
-    n_rows = draw.problem.n_rows
-    if n_rows <= _MOST_ROWS or isinstance(draw.problem, RowlessProblem):  # without rows it is stored
+    """Return the log-likelihood; for a large table, an estimate from evenly spaced rows."""
+    n_rows = len(draw.packed)
+    if n_rows <= _MOST_ROWS or draw.x is None:  # without rows it is stored
         return draw.log_likelihood
     rows = np.linspace(0, n_rows - 1, _MOST_ROWS).astype(np.intp)
     return float(np.nansum(draw.log_densities(rows))) * n_rows / _MOST_ROWS
@@ -68,13 +68,13 @@ class Diagnostics:
         return f"{self.table.to_string(float_format='{:.3g}'.format)}\n{self.verdict}"
 
 
-def diagnose(draws: Draws) -> Diagnostics:
+def diagnose(problem: Problem, draws: Draws) -> Diagnostics:
     """Judge convergence by quantities that do not depend on the order of features."""
     chains = draws.by_chain()
     length = min(len(chain) for chain in chains)
     series = {
         name: np.array([[quantity(draw) for draw in chain[:length]] for chain in chains])
-        for name, quantity in _quantities(draws[0]).items()
+        for name, quantity in _quantities(problem, draws[0]).items()
     }
     table = pd.DataFrame.from_dict({name: _judge(values) for name, values in series.items()}, orient="index")
     chain, draw = np.indices((len(chains), length))
@@ -83,12 +83,12 @@ def diagnose(draws: Draws) -> Diagnostics:
     return Diagnostics(table, _verdict(table, len(chains)), traces)
 
 
-def _quantities(example: Draw) -> dict[str, Callable[[Draw], float]]:
+def _quantities(problem: Problem, example: Draw) -> dict[str, Callable[[Draw], float]]:
     """Return what is judged: the label-free quantities, each sampled noise variance, each free threshold."""
     found = dict(LABEL_FREE)
-    if example.problem.priors.alpha is not None:
+    if problem.priors.alpha is not None:
         del found["alpha"]
-    for d, (name, kind) in enumerate(example.problem.kinds.items()):
+    for d, (name, kind) in enumerate(problem.kinds.items()):
         if kind.samples_noise:
             found[f"noise variance of {name}"] = partial(_noise, d=d)
         for r in range(1, example.thetas[d].size):

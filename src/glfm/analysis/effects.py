@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,8 +15,9 @@ from glfm.kinds.base import Kind
 from glfm.kinds.levelled import LevelledKind
 from glfm.kinds.numeric import NumericKind
 from glfm.posterior.alignment import Alignment
+from glfm.posterior.fit import Fit
 from glfm.sampling.draws import Draw
-from glfm.sampling.problem import Problem
+from glfm.sampling.problem import ColumnFacts
 
 __all__ = [
     "NOTICEABLE_CHANGE",
@@ -40,9 +41,7 @@ _MOST_CELLS = 2000  # rows x levels that are switched on and off
 _POINTS = 200
 
 
-def feature_effects(
-    problem: Problem, draws: Sequence[Draw], aligned: Alignment, mass: float = 0.9
-) -> pd.DataFrame:
+def feature_effects(fit: Fit, aligned: Alignment, mass: float = 0.9) -> pd.DataFrame:
     """Return what each feature changes in each column.
 
     For some rows of the table (50, evenly spaced; fewer for columns of many levels) and some draws (50), the
@@ -58,10 +57,11 @@ def feature_effects(
         ordinals, of being at that level (by its observed share) for levels. `lower` and `upper` hold its
         central `mass` over draws.
     """
+    problem, draws = fit.problem, fit.draws
     chosen = np.unique(np.append(spaced(len(draws), _MOST_DRAWS), aligned.chosen))
     parts = []
     for d, (name, kind) in enumerate(problem.kinds.items()):
-        measures = _measures(kind, problem.level_counts[d])
+        measures = _measures(kind, problem.facts.level_counts[d])
         shape = (chosen.size, len(aligned.names), len(measures.levels))
         without, having, effect = (np.full(shape, np.nan) for _ in range(3))
         for i, t in enumerate(chosen):
@@ -76,7 +76,7 @@ def feature_effects(
     return whole.iloc[np.argsort(order.codes, kind="stable")].reset_index(drop=True)[columns]
 
 
-def influence(draw: Draw, d: int) -> FloatArray:
+def influence(draw: Draw, d: int, facts: ColumnFacts) -> FloatArray:
     """Return how far each feature of one draw moves column number `d`, in standard deviations.
 
     It is the size of the effect as `feature_effects` measures it: of a number or an ordinal as a whole, of a
@@ -84,8 +84,7 @@ def influence(draw: Draw, d: int) -> FloatArray:
     """
     if not draw.n_features:
         return np.empty(0)
-    problem = draw.problem
-    measures = _measures(list(problem.kinds.values())[d], problem.level_counts[d])
+    measures = _measures(draw.layout.kind(d), facts.level_counts[d])
     rows, features = measures.rows(draw.packed.shape[0]), np.arange(draw.n_features)
     size = np.abs(measures.of(*_switch(draw, d, rows, features))[2])
     return np.asarray(size[:, 0] if size.shape[1] > measures.unit.size else size.max(axis=1))
@@ -145,8 +144,8 @@ def _switch(
     draw: Draw, d: int, rows: NDArray[np.intp], features: NDArray[np.intp]
 ) -> tuple[_Switched, float, FloatArray]:
     """Return a column's locations without and with each feature, its noise variance and its thresholds."""
-    bias = int(draw.problem.priors.bias)
-    weights = draw.weights[:, draw.problem.slices[d]]
+    bias = int(draw.layout.bias)
+    weights = draw.weights[:, draw.layout.slices[d]]
     Z = draw.activations_of(rows)
     location, weight = Z @ weights, weights[bias + features]
     off = location - Z[:, bias + features].T[:, :, None] * weight[:, None, :]

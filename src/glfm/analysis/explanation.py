@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,19 +12,23 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from glfm.analysis.similarity import similarities
+from glfm.errors import DataError, SchemaError
 from glfm.frames.column import FloatArray
-from glfm.frames.frame import Frame
 from glfm.frames.times import format_time
 from glfm.kinds.levelled import LevelledKind
 from glfm.kinds.numeric import NumericKind
 from glfm.posterior.alignment import Alignment
-from glfm.posterior.cells import LevelCells, NumberCells, cells_of
+from glfm.posterior.cells import LevelCells, NumberCells, column_cells
+from glfm.posterior.fit import Fit
+from glfm.posterior.predictive import tail_of
+from glfm.posterior.row_choice import is_table, position, read_rows
 from glfm.posterior.rows import NewRows
 from glfm.posterior.uncertainty import cell_table
 from glfm.sampling.draws import Draw
-from glfm.sampling.problem import Problem, RowlessProblem
+from glfm.sampling.problem import Problem
+from glfm.schema.conditions import check_column
 
-__all__ = ["Explanation", "Question", "explain"]
+__all__ = ["Explanation", "Question", "ask_why", "explain"]
 
 _ENDS = ["value", "lower", "upper", "probability"]
 _SHOWN = 5  # lines of each table
@@ -118,35 +122,52 @@ class Question:
     position: int | None
 
 
+def ask_why(fit: Fit, row: Any, column: str) -> Question:
+    """Return the cell that a row, by its label or as a new row, and a column name."""
+    check_column(fit.schema, column)
+    d = fit.place(str(column))
+    if is_table(row):
+        frame, x = read_rows(fit, row)
+        if frame.n_rows != 1:
+            raise DataError(f"One row can be explained at a time, not {frame.n_rows}: choose one.")
+        return Question(x[0], d, "new" if isinstance(row, Mapping) else frame.labels[0], None)
+    at = position(fit, row)
+    if fit.rows.pinned_rows[at]:
+        raise DataError(f"Row {row!r} is inactive: it has no feature, so only the bias explains it.")
+    return Question(fit.rows.x[at], d, row, at)
+
+
 def explain(
-    frame: Frame,
-    problem: Problem,
-    draws: Sequence[Draw],
+    fit: Fit,
     aligned: Alignment,
-    seed: np.random.SeedSequence,
     question: Question,
-    top: int,
-    mass: float,
+    top: int = 10,
+    mass: float = 0.9,
     n_jobs: int | None = None,
 ) -> Explanation:
     """Explain one cell by the rest of its row, under draws that do not count the row."""
-    d, kind = question.column, problem.kinds[problem.names[question.column]]
+    tail = tail_of(mass)
+    if not isinstance(top, int) or top < 1:
+        raise SchemaError(f"top is a whole number of rows from 1 on, not {top!r}.")
+    problem, draws = fit.problem, fit.draws
+    d, kind = question.column, problem.layout.kind(question.column)
     kept = [_others(draw, question.position) for draw in draws]
     fewer = [_without(draw, question.position, features) for draw, features in zip(draws, kept, strict=True)]
+    others = fit.with_draws(fewer)
     x = question.x.copy()
     x[d] = np.nan
     given = np.flatnonzero(~np.isnan(x))
-    placed = _Placed(x, given, problem, fewer, seed, n_jobs)
+    placed = _Placed(x, given, others, n_jobs)
     cells = placed.cells(d)
-    table, value = _predictions(cells, problem.spreads[d], 0.5 * (1.0 - mass))
+    table, value = _predictions(cells, problem.facts.spreads[d], tail)
     return Explanation(
         row=question.label,
         column=problem.names[d],
         observed=None if np.isnan(question.x[d]) else kind.decode(question.x[[d]])[0],
         prediction=table.iloc[0].rename(None),
         features=_features(fewer, kept, aligned, placed, d, value),
-        columns=_columns(problem, x, given, cells, table.iloc[1:], value, problem.spreads[d]),
-        rows=_rows(frame, problem, fewer, placed, question, top),
+        columns=_columns(problem, x, given, cells, table.iloc[1:], value, problem.facts.spreads[d]),
+        rows=_rows(others, placed, question, top),
     )
 
 
@@ -161,31 +182,28 @@ class _Placed:
         self,
         x: FloatArray,
         given: NDArray[np.intp],
-        problem: Problem,
-        draws: Sequence[Draw],
-        seed: np.random.SeedSequence,
+        fit: Fit,
         n_jobs: int | None,
     ) -> None:
         each = np.tile(x, (1 + given.size, 1))
         each[1 + np.arange(given.size), given] = np.nan
-        self._problem, self._draws = problem, draws
-        self._shape = (math.ceil(PLACINGS / len(draws)), len(each))
+        self._draws = fit.draws
+        self._shape = (math.ceil(PLACINGS / len(fit.draws)), len(each))
         # One placing has the random numbers of `predictive`; of several each has its own.
         places = np.repeat(np.arange(self._shape[0]), len(each)) if self._shape[0] > 1 else None
         every = np.tile(each, (self._shape[0], 1))
-        self.rows = NewRows(every, problem, draws, seed, n_jobs, places=places)
+        self.rows = NewRows(every, fit, n_jobs, places=places)
         #: The places of the row itself.
         self.itself = np.arange(0, len(every), len(each))
 
     def cells(self, d: int) -> LevelCells | NumberCells:
         """Return the cells of a column, with one component per draw and placing."""
-        part, kind = self._problem.slices[d], self._problem.kinds[self._problem.names[d]]
+        layout = self._draws[0].layout
+        part, n_free = layout.slices[d], layout.kind(d).n_free
         every = np.arange(self.rows.n_rows)
         found = [self.rows.location(t, every, part) for t in range(len(self._draws))]
-        locations = [one for several in found for one in several.reshape(*self._shape, kind.n_free)]
-        variances = np.repeat([draw.variances[d] for draw in self._draws], self._shape[0])
-        thetas = [draw.thetas[d] for draw in self._draws for _ in range(self._shape[0])]
-        return cells_of(kind, locations, variances, thetas)
+        locations = [one for several in found for one in several.reshape(*self._shape, n_free)]
+        return column_cells([draw for draw in self._draws for _ in range(self._shape[0])], d, locations)
 
 
 def _others(draw: Draw, position: int | None) -> NDArray[np.intp]:
@@ -201,7 +219,7 @@ def _without(draw: Draw, position: int | None, features: NDArray[np.intp]) -> Dr
     """
     if position is None:
         return draw
-    bias = int(draw.problem.priors.bias)
+    bias = int(draw.layout.bias)
     weights = np.vstack([draw.weights[:bias], draw.weights[bias + features]])
     rest = np.delete(draw.Z, position, axis=0)[:, features]
     return replace(draw, weights=weights, packed=np.packbits(rest, axis=1))
@@ -243,7 +261,7 @@ def _features(
         if not found.size:
             continue
         z = placed.rows.features(t)[np.ix_(placed.itself, at[found])]
-        part, bias = draw.problem.slices[d], int(draw.problem.priors.bias)
+        part, bias = draw.layout.slices[d], int(draw.layout.bias)
         weight = draw.weights[bias + at[found], part]
         here = placed.rows.location(t, placed.itself, part)
         off = here[:, None, :] - z[:, :, None] * weight  # placings x features x free pseudo-columns
@@ -267,7 +285,7 @@ def _measure(draw: Draw, d: int, location: FloatArray, value: NDArray[np.intp]) 
 
     `location` is placings x features x free pseudo-columns, and placings are averaged.
     """
-    kind = draw.problem.kinds[draw.problem.names[d]]
+    kind = draw.layout.kind(d)
     variance, theta = float(draw.variances[d]), draw.thetas[d]
     flat = np.ascontiguousarray(location.reshape(-1, kind.n_free))
     if isinstance(kind, LevelledKind):
@@ -304,23 +322,22 @@ def _columns(
     return table.iloc[np.argsort(-table["shift"].abs().to_numpy(), kind="stable")]
 
 
-def _rows(
-    frame: Frame, problem: Problem, draws: Sequence[Draw], placed: _Placed, question: Question, top: int
-) -> pd.DataFrame:
+def _rows(fit: Fit, placed: _Placed, question: Question, top: int) -> pd.DataFrame:
     """Return the most similar rows of the fit in which the column is observed."""
-    if isinstance(problem, RowlessProblem):
+    if fit.frame is None:
         return pd.DataFrame({"value": np.empty(0, dtype=object), "similarity": [], "overall": []})
+    problem = fit.rows
     d, others = question.column, np.arange(problem.n_rows)
     others = others if question.position is None else np.delete(others, question.position)
     similar, overall = (
-        similarities(draws, placed.rows, placed.itself, columns).mean(axis=0) for columns in ([d], None)
+        similarities(fit, placed.rows, placed.itself, columns).mean(axis=0) for columns in ([d], None)
     )
     seen = np.flatnonzero(~np.isnan(problem.x[others, d]))
     order = seen[np.lexsort((-overall[seen], -similar[seen]))][:top]
     values = problem.kinds[problem.names[d]].decode(problem.x[others[order], d])
     return pd.DataFrame(
         {"value": values, "similarity": similar[order], "overall": overall[order]},
-        index=pd.Index(frame.labels)[others[order]],
+        index=pd.Index(fit.frame.labels)[others[order]],
     )
 
 

@@ -24,12 +24,11 @@ from glfm.kinds.categorical import Categorical
 from glfm.kinds.ordinal import Ordinal
 from glfm.kinds.positive import Positive
 from glfm.kinds.real import Real
-from glfm.posterior.cells import NumberCells, cells_of
-from glfm.posterior.rows import TrainingRows
+from glfm.posterior.cells import NumberCells, column_cells
 from glfm.sampling.chain import Chain
 from glfm.sampling.engine import LocalEngine
 from glfm.sampling.priors import Priors, Schedule
-from glfm.sampling.problem import Problem
+from glfm.sampling.problem import LocalProblem
 from glfm.sampling.state import State
 
 __all__ = ["Evidence", "plausible", "weigh"]
@@ -177,7 +176,7 @@ def _chain(
     x = np.array(np.column_stack(list(cells.values())), order="F")
     for d, name in enumerate(cells):
         x[hidden.get(name, []), d] = np.nan
-    problem = Problem(kinds, x, Priors())
+    problem = LocalProblem(kinds, x, Priors())
     if Z is None:
         return Chain(problem, _FIRST, seed, index)
     return Chain(problem, _REST, State.start(problem, seed, Z), index)
@@ -199,14 +198,8 @@ def _scores(name: str, trials: list[_Trial], encoded: list[FloatArray]) -> pd.Da
 
 def _log_probability(chain: Chain, d: int, rows: NDArray[np.intp], x: FloatArray) -> FloatArray:
     """Return the log probability of each value as it was written down, given the rest of its row."""
-    problem, draws = chain.problem, chain.draws
-    place = TrainingRows(problem, draws)
-    cells = cells_of(
-        problem.kinds[problem.names[d]],
-        [place.location(t, rows, problem.slices[d]) for t in range(len(draws))],
-        np.array([draw.variances[d] for draw in draws]),
-        [draw.thetas[d] for draw in draws],
-    )
+    part = chain.problem.slices[d]
+    cells = column_cells(chain.draws, d, [draw.location(rows, part) for draw in chain.draws])
     if not isinstance(cells, NumberCells) or cells.kind.name == "count":
         return cells.log_density(x)
     # Of a density, a whole number has the unit around it: a probability, as that of a count or a level.

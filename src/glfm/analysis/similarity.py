@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from glfm.analysis.effects import influence, spaced
+from glfm.errors import SchemaError
 from glfm.frames.column import FloatArray
-from glfm.posterior.rows import Rows
-from glfm.sampling.draws import Draw
+from glfm.posterior.fit import Fit
+from glfm.posterior.row_choice import is_table, positions, read_rows
+from glfm.posterior.rows import NewRows, Rows, TrainingRows
+from glfm.schema.conditions import check_column
 
-__all__ = ["similarities"]
+__all__ = ["similarities", "similarity"]
 
 _MOST_DRAWS = 50
+_MOST_CELLS = 10**8  # of a matrix of similarities
 
 
 def similarities(
-    draws: Sequence[Draw], rows: Rows, which: NDArray[np.intp], columns: Sequence[int] | None = None
+    fit: Fit, rows: Rows, which: NDArray[np.intp], columns: Sequence[int] | None = None
 ) -> FloatArray:
     """Return how alike some of `rows` are to each row of the draws, averaged over up to 50 draws.
 
@@ -27,13 +33,14 @@ def similarities(
     weighs by how far it moves them (the mean of its effects in standard deviations) and both sums have 1
     added: else two rows that differ only in what hardly matters to the columns would have nothing in common.
     """
+    draws = fit.draws
     chosen = spaced(len(draws), _MOST_DRAWS)
     total = np.zeros((which.size, draws[0].packed.shape[0]))
     for t in chosen:
-        draw = draws[t]
+        draw = draws[int(t)]
         weight, common = np.ones(draw.n_features), 0.0
         if columns is not None:
-            weight, common = np.mean([influence(draw, d) for d in columns], axis=0), 1.0
+            weight, common = np.mean([influence(draw, d, fit.problem.facts) for d in columns], axis=0), 1.0
         mine, theirs = rows.features(int(t))[which].astype(np.float64), draw.Z.astype(np.float64)
         shared = common + (mine * weight) @ theirs.T
         either = 2.0 * common + (mine @ weight)[:, None] + (theirs @ weight)[None, :] - shared
@@ -41,3 +48,34 @@ def similarities(
         alike = shared >= (1.0 - 1e-9) * either
         total += np.where(alike, 1.0, shared / np.where(alike, 1.0, either))
     return np.asarray(total / chosen.size)
+
+
+def similarity(
+    fit: Fit, rows: Any = None, wrt: str | Iterable[str] | None = None, n_jobs: int | None = None
+) -> pd.DataFrame:
+    """Return how alike some rows are to each row of the fit; see `GLFM.similarity`."""
+    columns = None if wrt is None else [fit.place(name) for name in _checked_names(fit, wrt)]
+    every = pd.Index(fit.table.labels)
+    placed: Rows = TrainingRows(fit)
+    if is_table(rows):
+        frame, x = read_rows(fit, rows)
+        placed = NewRows(x, fit, n_jobs)
+        which, labels = np.arange(frame.n_rows), pd.Index(frame.labels)
+    else:
+        which = positions(fit, rows)
+        labels = every[which]
+    if which.size * len(every) > _MOST_CELLS:
+        raise SchemaError(
+            f"The similarities of {which.size:,} and {len(every):,} rows are too many to hold: "
+            f"choose at most {_MOST_CELLS // len(every):,} rows."
+        )
+    return pd.DataFrame(similarities(fit, placed, which, columns), index=labels, columns=every)
+
+
+def _checked_names(fit: Fit, columns: str | Iterable[str]) -> list[str]:
+    names = [columns] if isinstance(columns, str) else list(dict.fromkeys(columns))
+    if not names:
+        raise SchemaError("No column was chosen: give at least one name, or None for no preference.")
+    for name in names:
+        check_column(fit.schema, name)
+    return names

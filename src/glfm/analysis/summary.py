@@ -15,15 +15,13 @@ from glfm.analysis.dependence import Dependence
 from glfm.analysis.effects import central, feature_effects, implications, noticeable
 from glfm.errors import SchemaError
 from glfm.frames.column import FloatArray
-from glfm.frames.frame import Frame
 from glfm.kinds.levelled import LevelledKind
 from glfm.kinds.mappings import LARGEST
 from glfm.kinds.numeric import NumericKind
 from glfm.posterior.alignment import Alignment
-from glfm.posterior.cells import LevelCells, NumberCells, cells_of
+from glfm.posterior.cells import LevelCells, NumberCells, column_cells
+from glfm.posterior.fit import Fit
 from glfm.posterior.rows import Rows
-from glfm.sampling.draws import Draws
-from glfm.sampling.problem import Problem
 
 __all__ = ["EMPIRICAL", "NONE", "OTHER", "Summary", "pattern_name"]
 
@@ -52,10 +50,10 @@ def pattern_name(features: Iterable[str]) -> str:
 class Summary:
     """Features F1, F2, ... of the representative draw, and what all draws say of them."""
 
-    def __init__(self, frame: Frame, problem: Problem, draws: Draws) -> None:
-        self._frame = frame
-        self._problem = problem
-        self._draws = draws
+    def __init__(self, fit: Fit) -> None:
+        self.fit = fit
+        self._problem = fit.problem
+        self._draws = fit.draws
 
     @cached_property
     def aligned(self) -> Alignment:
@@ -65,14 +63,14 @@ class Summary:
     @cached_property
     def dependence(self) -> Dependence:
         """How columns depend on each other."""
-        return Dependence(self._problem, self._draws)
+        return Dependence(self.fit)
 
     # ---- features
 
     @cached_property
     def effects(self) -> pd.DataFrame:
         """What each feature changes in each column; see `feature_effects`."""
-        return feature_effects(self._problem, self._draws, self.aligned, _MASS)
+        return feature_effects(self.fit, self.aligned, _MASS)
 
     @cached_property
     def shares(self) -> pd.DataFrame:
@@ -189,13 +187,11 @@ class Summary:
         """Return the values of a column, and each row's (-1: a hole)."""
         kind = self._problem.kinds.get(by)
         if isinstance(kind, LevelledKind):
-            x = self._problem.x[:, list(self._problem.names).index(by)]
+            x = self.fit.rows.x[:, list(self._problem.names).index(by)]
             return list(kind.levels or ()), np.where(np.isnan(x), -1, x).astype(np.intp)
-        if by not in self._frame.names:
-            raise SchemaError(
-                f"There is no column {by!r}: choose one of {', '.join(self._frame.names[:10])}."
-            )
-        column = self._frame.column(by)
+        if by not in self.fit.names:
+            raise SchemaError(f"There is no column {by!r}: choose one of {', '.join(self.fit.names[:10])}.")
+        column = self.fit.table.column(by)
         values = column.distinct
         if len(values) > _MOST_GROUPS:
             raise SchemaError(
@@ -233,15 +229,14 @@ class Summary:
         aligned, d = self.aligned, self._problem.names.index(column)
         part, bias = self._problem.slices[d], int(self._problem.priors.bias)
         at = [aligned.names.index(name) for name in features]
-        locations, variances, thetas = [], [], []
+        locations, draws = [], []
         for t in np.flatnonzero(aligned.found[:, at].all(axis=1)):
             draw = self._draws[int(t)]
             location = draw.weights[:bias, part].sum(axis=0)
             location = location + draw.weights[bias + aligned.partner[t, at], part].sum(axis=0)
             locations.append(np.tile(location, (n, 1)))
-            variances.append(draw.variances[d])
-            thetas.append(draw.thetas[d])
-        return cells_of(self._problem.kinds[column], locations, np.array(variances), thetas)
+            draws.append(draw)
+        return column_cells(draws, d, locations)
 
     def density(
         self, column: str, patterns: Iterable[Pattern] | None = None, grid: Any = None
@@ -252,7 +247,7 @@ class Summary:
             known = ", ".join(self._problem.names[:10])
             raise SchemaError(f"There is no modelled column {column!r}: choose one of {known}.")
         chosen = self.read_patterns(patterns)
-        x = self._problem.x[:, self._problem.names.index(column)]
+        x = self.fit.rows.x[:, self._problem.names.index(column)]
         seen = x[~np.isnan(x)]
         if isinstance(kind, LevelledKind):
             if grid is not None:

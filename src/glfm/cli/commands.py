@@ -157,7 +157,7 @@ def impute(
     if model is not None:
         fitted = read_model(model, options)
         new = None if data is None else read_table(data, na=options.na, schema=fitted.schema_)
-        completed = fitted.impute(new, how=how.value, n=m, unseen=unseen.value)
+        completed = fitted.set_params(unseen=unseen.value).impute(new, how=how.value, n=m)
     elif data is None:
         raise DataError("There is nothing to fill: name a table, or a model with --model.")
     else:

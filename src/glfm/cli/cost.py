@@ -31,7 +31,7 @@ def announce(model: GLFM, data: Any, say: Callable[[str], None]) -> None:
     from glfm.sampling.chain import Chain
     from glfm.sampling.engine import LocalEngine
     from glfm.sampling.priors import Schedule
-    from glfm.sampling.problem import Problem
+    from glfm.sampling.problem import LocalProblem
     from glfm.sampling.settings import seed_sequence
     from glfm.schema import Schema
     from glfm.schema.encoding import encode
@@ -48,7 +48,7 @@ def announce(model: GLFM, data: Any, say: Callable[[str], None]) -> None:
     say(f"{frame.n_rows:,} rows, {len(frame.names):,} columns{ignored}, {missing}.")
 
     rows = np.random.default_rng(0).permutation(frame.n_rows)[:_ROWS]
-    problem = Problem(schema.kinds, np.asfortranarray(x[rows]), priors, None)
+    problem = LocalProblem(schema.kinds, np.asfortranarray(x[rows]), priors, None)
     chain = Chain(problem, Schedule(_SWEEPS, 1), seed_sequence(0), n_shards=int(priors.weighted))
     per_row = _seconds_per_sweep(chain) / rows.size
     rounds = model.n_chains / engine.threads(model.n_jobs, model.n_chains)

@@ -118,7 +118,7 @@ class Fitting:
 
         plain = self.model()
         frame = read_table(data, na=self.na, schema=plain.schema)
-        settings = {**plain.get_params(deep=False), "n_warmup": N_WARMUP, "thin": 1, "features": "auto"}
+        settings = {**plain.get_params(deep=False), "n_warmup": N_WARMUP, "thin": 1, "weighted": "auto"}
         model = predicting(frame, **settings)
         self.announce(model, frame)
         return model.fit(frame, time_budget=self.time_budget)

@@ -95,7 +95,7 @@ def surprisal(
     if model is not None:
         fitted = read_model(model, options)
         new = None if data is None else read_table(data, na=options.na, schema=fitted.schema_)
-        cells = fitted.odd_cells(new, top=top, unseen=unseen.value)
+        cells = fitted.set_params(unseen=unseen.value).odd_cells(new, top=top)
     elif data is None:
         raise DataError("There is nothing to judge: name a table, or a model with --model.")
     else:

@@ -1,4 +1,4 @@
-"""GLFM, the estimator: it holds parameters, fits, and goes on; `answers` and `questions` are what it says."""
+"""GLFM, the estimator: parameters, fitting, saving; its other verbs are grouped by task beside it."""
 
 from __future__ import annotations
 
@@ -6,27 +6,28 @@ import time
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils.validation import check_is_fitted
+from sklearn.base import BaseEstimator
 
 from glfm.analysis.calibration import Calibration, certify
 from glfm.errors import DataError, FileError, FitWarning, SamplerError, SchemaError
-from glfm.estimators.changes import Changes
-from glfm.estimators.questions import Questions
-from glfm.estimators.relations import Relations
-from glfm.estimators.whatif import WhatIf
+from glfm.estimators.asking import Asking
+from glfm.estimators.changing import Changing
+from glfm.estimators.completing import Completing
+from glfm.estimators.exploring import Exploring
 from glfm.frames.frame import Frame, is_partitioned
+from glfm.posterior.fit import Fit
 from glfm.sampling.chain import Chain
 from glfm.sampling.draws import Draws
 from glfm.sampling.engine import Engine, LocalEngine, check_workers
 from glfm.sampling.priors import Priors, Schedule
-from glfm.sampling.problem import NO_ROWS, Problem, RowlessProblem
+from glfm.sampling.problem import LocalProblem, Problem
 from glfm.sampling.settings import (
     at_least_one,
     check_budget,
@@ -36,9 +37,10 @@ from glfm.sampling.settings import (
     seed_sequence,
 )
 from glfm.schema import Schema
+from glfm.schema.conditions import Unseen, check_unseen
 from glfm.schema.encoding import encode
 from glfm.storage.checkpoints import Checkpoint, resumed
-from glfm.storage.model_files import Fitted, Stage, read, write
+from glfm.storage.model_files import Stage, read, write
 
 __all__ = ["GLFM", "load"]
 
@@ -46,22 +48,7 @@ _MANY_ROWS = 20_000  # from which on the parallel sampler gives more effective d
 _MOST_ROUNDS = 5  # until="converged": the first run, and four times twice as many sweeps again
 
 
-class _Setting:
-    """A parameter with the name of a method: it can be set, and what one gets is the method."""
-
-    def __init__(self, method: Any) -> None:
-        self._method = method
-        self._name = method.__name__
-        self.__doc__ = method.__doc__
-
-    def __get__(self, model: Any, owner: type | None = None) -> Any:
-        return self._method.__get__(model, owner)
-
-    def __set__(self, model: Any, value: Any) -> None:
-        model.__dict__[self._name] = value
-
-
-class GLFM(TransformerMixin, BaseEstimator, Questions, Relations, WhatIf, Changes):  # type: ignore[misc]
+class GLFM(Exploring, Completing, Asking, Changing, BaseEstimator):  # type: ignore[misc]
     """A general latent feature model of a table with columns of different kinds.
 
     Parameters
@@ -71,6 +58,12 @@ class GLFM(TransformerMixin, BaseEstimator, Questions, Relations, WhatIf, Change
     alpha
         Concentration of the Indian buffet process: a number is fixed, a pair (shape, rate) is a gamma prior
         from which it is sampled; None: Gamma(1, 1).
+    weighted
+        Whether a row has a feature with a score of its own, N(0, 1) a priori, in place of yes or no: an
+        infinite sparse factor model, for prediction.
+    unseen
+        What to do with a level of new rows that the fit did not know: "error" refuses it, "missing" takes it
+        for a hole.
     weight_variance
         Prior variance of a weight in units of its column's noise variance.
     bias
@@ -81,9 +74,6 @@ class GLFM(TransformerMixin, BaseEstimator, Questions, Relations, WhatIf, Change
         "collapsed" integrates the weights out, row by row; "hybrid" draws them, so that shards of rows can be
         swept at the same time; "auto": "hybrid" for 20,000 rows and more, if the engine has more than one
         shard, and if features are weighted.
-    features
-        "binary": a row has a feature or not. "weighted": it has it with a score of its own, N(0, 1) a priori:
-        an infinite sparse factor model, for prediction. (`model.features()` still lists the features.)
     n_chains
         Number of chains, each from its own random start.
     n_warmup, n_draws, thin
@@ -99,6 +89,8 @@ class GLFM(TransformerMixin, BaseEstimator, Questions, Relations, WhatIf, Change
 
     Attributes
     ----------
+    fit_ : Fit
+        The fit: settings, schema, table, problem, chains, draws and seed.
     schema_ : Schema
         The schema in force, with the reason for every inferred kind.
     draws_ : Draws
@@ -113,18 +105,17 @@ class GLFM(TransformerMixin, BaseEstimator, Questions, Relations, WhatIf, Change
     False
     """
 
-    features = _Setting(Questions.features)
-
     def __init__(
         self,
         schema: Mapping[str, Any] | Schema | None = None,
         *,
         alpha: float | tuple[float, float] | None = None,
+        weighted: bool = False,
+        unseen: Unseen = "error",
         weight_variance: float = 1.0,
         bias: bool = True,
         max_features: int | None = None,
         sampler: Literal["auto", "collapsed", "hybrid"] = "auto",
-        features: Literal["binary", "weighted"] = "binary",
         n_chains: int = 4,
         n_warmup: int = 400,
         n_draws: int = 100,
@@ -136,11 +127,12 @@ class GLFM(TransformerMixin, BaseEstimator, Questions, Relations, WhatIf, Change
     ) -> None:
         self.schema = schema
         self.alpha = alpha
+        self.weighted = weighted
+        self.unseen = unseen
         self.weight_variance = weight_variance
         self.bias = bias
         self.max_features = max_features
         self.sampler = sampler
-        self.features = features
         self.n_chains = n_chains
         self.n_warmup = n_warmup
         self.n_draws = n_draws
@@ -199,49 +191,47 @@ class GLFM(TransformerMixin, BaseEstimator, Questions, Relations, WhatIf, Change
         check_budget(time_budget)
         if until not in (None, "converged"):
             raise SchemaError(f'until is None or "converged", not {until!r}.')
+        frame: Frame | None = None
+        partitions: Any = None
+        problem: Problem
         if is_partitioned(X):
-            from glfm.distributed import dask_table as frames
+            from glfm.distributed import dask_table
 
             if priors.weighted:
                 raise SchemaError(
-                    'features="weighted" runs in this process and not where partitions are: fit with '
-                    'features="binary", or fit X.compute().'
+                    "weighted=True runs in this process and not where partitions are: fit with "
+                    "weighted=False, or fit X.compute()."
                 )
-            frame: Frame
-            frames.check_settings(inactive=inactive, until=until)
-            frame, schema, problem = frames.read(X, self.schema, priors, engine)
+            dask_table.check_settings(inactive=inactive, until=until)
+            partitions, schema, problem = dask_table.read(X, self.schema, priors, engine)
         else:
             frame = Frame.read(check_table(self, X, reset=True))
             schema = Schema.infer(frame, self.schema)
             x, pinned = encode(frame, schema.kinds).x, read_pinned(inactive, frame.n_rows)
-            problem = Problem(schema.kinds, x, priors, pinned)
-        seed = seed_sequence(self.random_state)
+            problem = LocalProblem(schema.kinds, x, priors, pinned)
+        seed, stage = seed_sequence(self.random_state), Stage(until)
         *chain_seeds, sample_seed = seed.spawn(self.n_chains + 1)
         known = self._parameters, schema, frame, problem
-        fit = Fitted(*known, [], Draws([]), sample_seed, Stage(until))
-        if resume is None or is_partitioned(X):
+        fit = Fit(*known, (), Draws([]), sample_seed, partitions)
+        if resume is None or partitions is not None:
             n_shards = self._n_shards(problem, engine)
-            fit.chains.extend(
-                Chain(problem, schedule, chain_seeds[i], i, n_shards) for i in range(self.n_chains)
-            )
+            chains = (Chain(problem, schedule, chain_seeds[i], i, n_shards) for i in range(self.n_chains))
+            fit = replace(fit, chains=tuple(chains))
         else:
-            fit = resumed(resume, fit)
+            fit, stage = resumed(resume, fit, until)
         keeper: Any = None
-        if is_partitioned(X):
-            keeper = frames.keep(problem, schema, fit.chains, seed, checkpoint, checkpoint_every, resume)
+        if partitions is not None:
+            keeper = dask_table.keep(problem, schema, fit.chains, seed, checkpoint, checkpoint_every, resume)
         elif checkpoint is not None:
-            keeper = Checkpoint(checkpoint, checkpoint_every, fit, resume)
+            keeper = Checkpoint(checkpoint, checkpoint_every, fit, stage, resume)
         with self._as_it_was():
-            self._adopt(schema, frame, problem, fit.chains, fit.seed)
-            self._run(time_budget, fit.stage, keeper, engine)
-        if isinstance(problem, RowlessProblem):
-            self._chains = []  # their rows are gone with the run
+            self._run(fit, time_budget, stage, keeper, engine)
         self._warn_if_bounded()
         return self
 
     @contextmanager
     def _as_it_was(self) -> Iterator[None]:
-        """Leave the model as it was if numbers go wrong; what else stops a fit leaves the draws so far."""
+        """Leave the model as it was if numbers go wrong; any other failure leaves the draws so far."""
         before = dict(self.__dict__)
         try:
             yield
@@ -249,96 +239,96 @@ class GLFM(TransformerMixin, BaseEstimator, Questions, Relations, WhatIf, Change
             self.__dict__ = before
             raise
 
-    def _adopt(
-        self,
-        schema: Schema,
-        frame: Frame,
-        problem: Problem,
-        chains: list[Chain],
-        sample_seed: np.random.SeedSequence,
-    ) -> None:
-        self.schema_ = schema
-        self.n_features_in_ = len(frame.names)
-        if frame.is_named:
-            self.feature_names_in_ = np.array(frame.names, dtype=object)
+    def _hold(self, fit: Fit) -> None:
+        """Hold a fit, or none at all if it has no draws: never that of another table."""
+        if not fit.draws:
+            self.__dict__.pop("fit_", None)
+            return
+        self.fit_ = fit
+        self.n_features_in_ = len(fit.names)
+        if fit.is_named:
+            self.feature_names_in_ = np.array(fit.names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
-        self._summarised = {}
-        self._frame, self._problem, self._chains, self._sample_seed = frame, problem, chains, sample_seed
 
     def continue_fit(self, n_draws: int, *, time_budget: float | None = None) -> Self:
         """Add `n_draws` draws to every chain: the same, bit for bit, as if the first fit had been longer."""
-        check_is_fitted(self, "draws_")
+        fit = self._fit
         check_budget(time_budget)
         check_workers(self.n_jobs)
         self._engine.check()
-        if not self._chains:
-            raise DataError(getattr(self._frame, "absent", NO_ROWS))
-        schedule = self._chains[0].schedule
+        if not fit.chains:
+            raise DataError(fit.absent)
+        schedule = fit.chains[0].schedule
         longer = Schedule(schedule.n_warmup, schedule.n_draws + at_least_one(n_draws), schedule.thin)
+        chains = tuple(chain.copy() for chain in fit.chains)
+        for chain in chains:
+            chain.extend(longer)
         with self._as_it_was():
-            self._chains = [chain.copy() for chain in self._chains]
-            for chain in self._chains:
-                chain.extend(longer)
-            self._run(time_budget)
+            self._run(replace(fit, chains=chains), time_budget)
+        return self
+
+    def _go_on(self, fit: Fit, time_budget: float | None) -> Self:
+        before = self.fit_
+        try:
+            self._run(fit, time_budget)
+        except BaseException:
+            self._hold(before)
+            raise
+        self._warn_if_bounded()
         return self
 
     def _run(
         self,
+        fit: Fit,
         time_budget: float | None,
         stage: Stage | None = None,
         keeper: Checkpoint | None = None,
         engine: Engine | None = None,
     ) -> None:
         """Run the chains, and again for longer while they should converge and have not."""
-        begin = time.monotonic()
+        begin, chains = time.monotonic(), fit.chains
         engine = engine or self._engine
         stage = stage or Stage()
         until_converged = stage.until == "converged"
         first = min(stage.round, _MOST_ROUNDS - 1) if until_converged else 0
         for more in range(first, _MOST_ROUNDS if until_converged else 1):
-            kept = [chain.draws for chain in self._chains]
+            kept = [chain.draws for chain in chains]
             if more > first:
-                for chain in self._chains:
+                for chain in chains:
                     chain.extend(chain.schedule.after(1), forget=True)
                 if keeper is not None:
                     keeper.start_round(more)
             left = None if time_budget is None else max(time_budget - (time.monotonic() - begin), 1e-3)
             finished = False
             try:
-                finished = engine.run(self._chains, self.n_jobs, self.progress, left, keeper)
+                finished = engine.run(chains, self.n_jobs, self.progress, left, keeper)
             finally:
-                # A whole round of old draws is worth more than a piece of a new one, until that goes on.
+                # If interrupted, keep the draws of the previous round.
                 if more > first and not finished:
-                    for chain, draws in zip(self._chains, kept, strict=True):
+                    for chain, draws in zip(chains, kept, strict=True):
                         chain.draws, chain.holds_warmup = draws, True
-                self._collect()
+                found = Draws([draw for chain in chains for draw in chain.draws])
+                is_local = isinstance(fit.problem, LocalProblem)  # other rows are gone with the run
+                self._hold(replace(fit, chains=chains if is_local else (), draws=found))
             if not finished:
                 return
             good = not until_converged or self.diagnostics().converged
             if keeper is not None and (good or more == _MOST_ROUNDS - 1):
-                keeper.finish(self._chains)
+                keeper.finish(chains)
             if good:
                 return
         warnings.warn(
-            f"The chains have not converged after {self._chains[0].state.sweep} sweeps each, the most that "
+            f"The chains have not converged after {chains[0].state.sweep} sweeps each, the most that "
             f'until="converged" makes. {self.diagnostics().verdict}',
             FitWarning,
             stacklevel=3,
         )
 
-    def _collect(self) -> None:
-        """Have the draws of the chains, or none at all, but never those of another table."""
-        draws = [draw for chain in self._chains for draw in chain.draws]
-        if draws:
-            self.draws_ = Draws(draws)
-        elif hasattr(self, "draws_"):
-            del self.draws_
-
     def fit_transform(self, X: Any, y: None = None, **fit_params: Any) -> Any:
         """Fit, and return the probability of each feature for each row of the fit."""
         self._settings(self._engine_for(X))[0].need_binary("read its features and what follows from them")
-        return self.fit(X, y, **fit_params).transform()
+        return self.fit(X, y, **fit_params).activations()
 
     def calibration(
         self,
@@ -366,18 +356,13 @@ class GLFM(TransformerMixin, BaseEstimator, Questions, Relations, WhatIf, Change
             Of the fit, as in `fit`.
         """
         if X is None:
-            check_is_fitted(self, "draws_")
-            frame, schema, pinned = self._frame, self.schema_, self._problem.pinned
+            fit = self._fit
+            frame, schema, pinned = fit.table, fit.schema, fit.rows.pinned
         else:
             frame = Frame.read(X)
             schema, pinned = Schema.infer(frame, self.schema), None
         seed = self.random_state if random_state is None else random_state
         return certify(self, frame, schema, pinned, fraction, seed_sequence(seed), time_budget)
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the settings by name."""
-        # A model that was pickled before there was a choice has binary features.
-        return {**BaseEstimator.get_params(self, deep), "features": self.__dict__.get("features", "binary")}
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -397,9 +382,7 @@ class GLFM(TransformerMixin, BaseEstimator, Questions, Relations, WhatIf, Change
             False leaves the training rows out: the model still answers for new rows, but it can neither
             impute its own rows nor go on. Which row had which feature stays, without its label.
         """
-        check_is_fitted(self, "draws_")
-        known = self.schema_, self._frame, self._problem, self._chains, self.draws_, self._sample_seed
-        write(Fitted(self._parameters, *known), path, data)
+        write(replace(self._fit, settings=self._parameters), path, data)
         return Path(path)
 
     @property
@@ -433,7 +416,7 @@ class GLFM(TransformerMixin, BaseEstimator, Questions, Relations, WhatIf, Change
         weighted = problem.priors.weighted
         if weighted and self.sampler == "collapsed":
             raise SchemaError(
-                'features="weighted" is drawn by the parallel sampler: choose sampler="hybrid" or "auto".'
+                'weighted=True is drawn by the parallel sampler: choose sampler="hybrid" or "auto".'
             )
         pays = weighted or n_shards > 1 or only_shards or problem.n_rows >= _MANY_ROWS
         is_hybrid = self.sampler == "hybrid" or (self.sampler == "auto" and pays)
@@ -445,16 +428,16 @@ class GLFM(TransformerMixin, BaseEstimator, Questions, Relations, WhatIf, Change
         check_workers(self.n_jobs)
         engine.check()
         fixed, prior = read_alpha(self.alpha)
-        features = self._parameters["features"]
-        if features not in ("binary", "weighted"):
-            raise SchemaError(f'features is "binary" or "weighted", not {features!r}.')
-        if features == "weighted" and engine.only_shards:
+        if not isinstance(self.weighted, bool | np.bool_):
+            raise SchemaError(f"weighted is True or False, not {self.weighted!r}.")
+        check_unseen(self.unseen)
+        if self.weighted and engine.only_shards:
             raise SchemaError(
-                f'features="weighted" runs in this process, not on {type(engine).__name__}: choose '
+                f"weighted=True runs in this process, not on {type(engine).__name__}: choose "
                 "engine=LocalEngine(n_shards=...)."
             )
         known = self.weight_variance, self.bias, self.max_features
-        priors = Priors(fixed, prior, *known, weighted=features == "weighted")
+        priors = Priors(fixed, prior, *known, weighted=bool(self.weighted))
         return priors, Schedule(self.n_warmup, self.n_draws, self.thin)
 
     def _warn_if_bounded(self) -> None:
@@ -479,13 +462,12 @@ def load(path: str | PathLike[str]) -> GLFM:
     >>> glfm.load(path).impute().equals(model.impute())
     True
     """
-    found = read(path, GLFM().get_params())
-    if not found.draws:
+    fit, _ = read(path, GLFM().get_params())
+    if not fit.draws:
         raise FileError(
             f"The file {str(path)!r} is the checkpoint of a fit that has no draws yet: go on from it with "
             "fit(..., resume=...)."
         )
-    model = GLFM(**found.parameters)
-    model._adopt(found.schema, found.frame, found.problem, found.chains, found.seed)
-    model.draws_ = found.draws
+    model = GLFM(**fit.settings)
+    model._hold(fit)
     return model

@@ -11,9 +11,10 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from glfm.estimators.glfm import GLFM
 from glfm.frames.frame import is_partitioned
-from glfm.posterior.predictive import How, Unseen
+from glfm.posterior.predictive import How
 from glfm.sampling.engine import Engine, LocalEngine
 from glfm.schema import Schema
+from glfm.schema.conditions import Unseen
 
 __all__ = ["N_DRAWS", "N_WARMUP", "Imputer", "predicting"]
 
@@ -34,9 +35,9 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
     schema
         As in `GLFM`. What its kinds leave open is chosen to predict, see `Schema.infer(predictive=True)`: the
         mapping "quantile" for numbers, and one pool of the levels observed less than ten times.
-    features
-        As in `GLFM`; "auto": "weighted", which predict better than the binary features that people can read.
-        Where the shards of a table are spread over a cluster they are binary, and kinds stay as given.
+    weighted
+        As in `GLFM`; "auto": True, which predicts better than the yes/no features that people can read.
+        Where the shards of a table are spread over a cluster it is False, and kinds stay as given.
     n_chains, n_warmup, n_draws, thin, n_jobs, random_state, progress
         As in `GLFM`, with fewer sweeps, which weighted features need; progress is not shown unless asked for.
     max_features
@@ -74,7 +75,7 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
         bias: bool = True,
         max_features: int | None = None,
         sampler: Literal["auto", "collapsed", "hybrid"] = "auto",
-        features: Literal["auto", "binary", "weighted"] = "auto",
+        weighted: Literal["auto"] | bool = "auto",
         n_chains: int = 4,
         n_warmup: int = N_WARMUP,
         n_draws: int = N_DRAWS,
@@ -92,7 +93,7 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
         self.bias = bias
         self.max_features = max_features
         self.sampler = sampler
-        self.features = features
+        self.weighted = weighted
         self.n_chains = n_chains
         self.n_warmup = n_warmup
         self.n_draws = n_draws
@@ -113,7 +114,7 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
         """Return the table with its holes filled, every row as one never seen."""
         check_is_fitted(self)
         X = self._checked(X, reset=False)
-        return self.model_.impute(X, how=self.how, unseen=self.unseen)
+        return self.model_.impute(X, how=self.how)
 
     def fit_transform(self, X: Any, y: object = None) -> Any:
         """Fit, and return the table of the fit with its holes filled."""
@@ -139,16 +140,16 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
 def predicting(
     X: Any,
     schema: Mapping[str, Any] | Schema | None = None,
-    features: Literal["auto", "binary", "weighted"] = "auto",
+    weighted: Literal["auto"] | bool = "auto",
     **settings: Any,
 ) -> GLFM:
     """Return a model, to be fitted to `X`, whose choices are those of `Imputer`."""
     if is_partitioned(X) or not isinstance(settings.get("engine") or LocalEngine(), LocalEngine):
-        return GLFM(schema, features="binary" if features == "auto" else features, **settings)
-    chosen: Literal["binary", "weighted"] = "weighted" if features == "auto" else features
-    if chosen == "weighted" and settings.get("max_features") is None:
+        return GLFM(schema, weighted=False if weighted == "auto" else weighted, **settings)
+    chosen = True if weighted == "auto" else weighted
+    if chosen and settings.get("max_features") is None:
         settings["max_features"] = _MOST_FEATURES
-    return GLFM(Schema.infer(X, schema, predictive=True), features=chosen, **settings)
+    return GLFM(Schema.infer(X, schema, predictive=True), weighted=chosen, **settings)
 
 
 _SHARED = set(GLFM().get_params(deep=False))

@@ -24,9 +24,7 @@ from glfm.plots.artists import Artists, choose, elide, grid, label
 from glfm.plots.drawing import ORANGE, SHADES, open_frame
 from glfm.plots.panels import number
 from glfm.plots.us_states import read_states, tile_map
-from glfm.posterior.predictive import Predictive
-from glfm.sampling.draws import Draws
-from glfm.sampling.problem import Problem
+from glfm.posterior.predictive import predict
 
 __all__ = ["Plot"]
 
@@ -42,14 +40,11 @@ class Plot:
     panel, `ax` says where to draw it.
     """
 
-    def __init__(
-        self, summary: Summary, frame: Frame, problem: Problem, draws: Draws, predictive: Predictive
-    ) -> None:
+    def __init__(self, summary: Summary) -> None:
+        fit = summary.fit
         self._summary = summary
-        self._frame = frame
-        self._problem = problem
-        self._draws = draws
-        self._predictive = predictive
+        self._frame, self._problem, self._draws = fit.table, fit.rows, fit.draws
+        self._predictive = predict(fit)
 
     def patterns(
         self,
@@ -207,7 +202,7 @@ class Plot:
         Artists
             `data` are the traces: chain, draw, and each quantity.
         """
-        diagnostics = diagnose(self._draws)
+        diagnostics = diagnose(self._problem, self._draws)
         known = list(diagnostics.table.index)
         names = choose(_usual(diagnostics) if quantities is None else quantities, known, "quantity")
         axes = grid([1.9] * len(names), 3.0, most=4)

@@ -99,7 +99,7 @@ def match_scores(draw: Draw, other: Draw) -> tuple[NDArray[np.intp], FloatArray]
     Return, per feature of `draw`, the feature of `other` (-1: none whose scores have a cosine of 0.5 or more,
     of whatever sign) and by what to multiply scores of that one.
     """
-    bias = int(draw.problem.priors.bias)
+    bias = int(draw.layout.bias)
     A, C = draw.activations[:, bias:], other.activations[:, bias:]
     partner, slopes = np.full(A.shape[1], -1, dtype=np.intp), np.zeros(A.shape[1])
     if A.shape[1] and C.shape[1]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -13,14 +13,14 @@ import pandas as pd
 from glfm.errors import SchemaError
 from glfm.frames.column import FloatArray
 from glfm.frames.times import format_time
-from glfm.posterior.cells import LevelCells, NumberCells, cells_of
+from glfm.posterior.cells import LevelCells, NumberCells, column_cells
+from glfm.posterior.fit import Fit
 from glfm.posterior.predictive import tail_of
 from glfm.posterior.rows import NewRows
 from glfm.posterior.uncertainty import cell_table
-from glfm.sampling.draws import Draw
-from glfm.sampling.problem import Problem
+from glfm.schema.conditions import Unseen, check_column, read_condition
 
-__all__ = ["Answer", "answer_table", "asked_cells"]
+__all__ = ["Answer", "answer_table", "ask", "asked_cells"]
 
 _STATES = 800  # of a row's features that an answer is averaged over, at least
 _MOST_SHOWN = 8  # levels
@@ -152,28 +152,18 @@ class Answer:
         return value.item() if isinstance(value, np.generic) else value
 
 
-def asked_cells(
-    d: int,
-    x: FloatArray,
-    problem: Problem,
-    draws: Sequence[Draw],
-    seed: np.random.SeedSequence,
-    n_jobs: int | None = None,
-) -> LevelCells | NumberCells:
+def asked_cells(d: int, x: FloatArray, fit: Fit, n_jobs: int | None = None) -> LevelCells | NumberCells:
     """Return the cells of column number `d` in new rows, each given its known cells.
 
     Few draws are made up for by several copies of each row, with features drawn apart.
     """
+    problem, draws = fit.problem, fit.draws
     copies, n = -(-_STATES // len(draws)), len(x)
     places = np.repeat(np.arange(copies), n)
-    rows = NewRows(np.tile(x, (copies, 1)), problem, draws, seed, n_jobs, places=places)
+    rows = NewRows(np.tile(x, (copies, 1)), fit, n_jobs, places=places)
     parts = [(t, np.flatnonzero(places == copy)) for t in range(len(draws)) for copy in range(copies)]
-    return cells_of(
-        problem.kinds[problem.names[d]],
-        [rows.location(t, mine, problem.slices[d]) for t, mine in parts],
-        np.array([draws[t].variances[d] for t, _ in parts]),
-        [draws[t].thetas[d] for t, _ in parts],
-    )
+    locations = [rows.location(t, mine, problem.slices[d]) for t, mine in parts]
+    return column_cells([draws[t] for t, _ in parts], d, locations)
 
 
 def answer_table(cells: LevelCells | NumberCells, spread: float, mass: float) -> dict[str, Any]:
@@ -196,3 +186,27 @@ def answer_table(cells: LevelCells | NumberCells, spread: float, mass: float) ->
 def _said(value: Any) -> str:
     """Return a value as people write it."""
     return f"{value:.4g}" if isinstance(value, float) else format_time(value) or str(value)
+
+
+def ask(
+    fit: Fit,
+    target: str,
+    given: Any = None,
+    mass: float = 0.9,
+    unseen: Unseen = "error",
+    n_jobs: int | None = None,
+) -> Answer | Any:
+    """Return the distribution of a column given others, one answer or a table of them; see `GLFM.ask`."""
+    check_column(fit.schema, target)
+    name, known = str(target), read_condition(given, fit.schema, unseen)
+    d = fit.place(name)
+    if known.frame is None and not np.isnan(known.x[0, d]):
+        raise SchemaError(f"Column {name!r} is both asked for and given: leave it out of given.")
+    x = known.x.copy()
+    x[:, d] = np.nan
+    cells = asked_cells(d, x, fit, n_jobs)
+    spread = fit.problem.facts.spreads[d] if fit.problem.facts.spreads[d] > 0.0 else 1.0
+    if known.frame is not None:
+        return known.frame.new(answer_table(cells, spread, mass))
+    observed = {str(k): v for k, v in (given or {}).items() if not np.isnan(x[0, fit.place(str(k))])}
+    return Answer(name, observed, cells, spread)

@@ -22,8 +22,9 @@ from glfm.kinds.base import Kind
 from glfm.kinds.levelled import LevelledKind, entropy
 from glfm.kinds.mappings import LARGEST
 from glfm.kinds.numeric import NumericKind
+from glfm.sampling.draws import Draw
 
-__all__ = ["Cells", "LevelCells", "NumberCells", "cells_of"]
+__all__ = ["Cells", "LevelCells", "NumberCells", "cells_of", "column_cells"]
 
 K = TypeVar("K", bound=Kind)
 _GRID = 24
@@ -315,3 +316,9 @@ def cells_of(
     if isinstance(kind, NumericKind):
         return NumberCells(kind, locations, variances, thetas)
     raise TypeError(f"{kind!r} is neither a kind of number nor of levels")
+
+
+def column_cells(draws: Sequence[Draw], d: int, locations: Sequence[FloatArray]) -> LevelCells | NumberCells:
+    """Return cells of column number `d`, one component per draw, given their locations under each draw."""
+    variances = np.array([draw.variances[d] for draw in draws])
+    return cells_of(draws[0].layout.kind(d), locations, variances, [draw.thetas[d] for draw in draws])

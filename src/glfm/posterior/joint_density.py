@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from glfm.errors import DataError, SchemaError
 from glfm.frames.column import FloatArray
 from glfm.kernels.joint_density import weigh_rows
 from glfm.kinds.numeric import NumericKind
+from glfm.posterior.fit import Fit
 from glfm.posterior.row_inputs import Ends, salt_of
-from glfm.posterior.rows import PASSES, Rows
-from glfm.sampling.draws import Draw
+from glfm.posterior.rows import PASSES, NewRows, Rows
 from glfm.sampling.problem import Problem
+from glfm.schema.conditions import Condition, Unseen, read_condition
 
-__all__ = ["log_slopes", "log_weights"]
+__all__ = ["log_slopes", "log_weights", "logp"]
 
+_WEIGHTS = 800  # weights that a joint density is averaged over, at least
 _BETWEEN = 1  # Gibbs passes after each value
 _PURPOSE = 11  # keeps these random numbers apart from those that place rows
 
@@ -27,9 +30,7 @@ _PURPOSE = 11  # keeps these random numbers apart from those that place rows
 def log_weights(
     rows: Rows,
     is_value: NDArray[np.bool_],
-    problem: Problem,
-    draws: Sequence[Draw],
-    seed: np.random.SeedSequence,
+    fit: Fit,
     n_jobs: int | None = None,
     copies: int = 1,
     n_between: int = _BETWEEN,
@@ -46,13 +47,14 @@ def log_weights(
         Whose observed cells are values or given.
     is_value
         Rows x columns: true for values, false for what is given.
-    problem, draws, seed, n_jobs
+    fit, n_jobs
         As for the rows.
     copies
         Weights per draw, each from features drawn afresh; the density is their mean.
     n_between
         Gibbs passes after each value.
     """
+    problem, draws = fit.problem, fit.draws
     ends = Ends(rows.x, problem)
     _ = ends.keys, ends.form  # before the threads share them
     support = np.array(
@@ -61,7 +63,7 @@ def log_weights(
             for kind in problem.kinds.values()
         ]
     ).reshape(-1, 2)
-    weigh = partial(_weigh, rows, is_value, ends, support, problem, draws, seed, n_between)
+    weigh = partial(_weigh, rows, is_value, ends, support, fit, n_between)
     tasks = [(t, copy) for t in range(len(draws)) for copy in range(copies)]
     n_jobs = n_jobs if n_jobs and n_jobs > 0 else os.cpu_count() or 1
     total = np.full(rows.x.shape, -np.inf)
@@ -95,21 +97,19 @@ def _weigh(
     is_value: NDArray[np.bool_],
     ends: Ends,
     support: FloatArray,
-    problem: Problem,
-    draws: Sequence[Draw],
-    seed: np.random.SeedSequence,
+    fit: Fit,
     n_between: int,
     task: tuple[int, int],
 ) -> FloatArray:
     """Return the log weights of all rows under one draw."""
     t, copy = task
-    draw = draws[t]
+    problem, draw = fit.problem, fit.draws[t]
     sd, weights = ends.scaled(draw)
     prior = rows.prior(t, np.arange(rows.n_rows))
     out = np.empty(rows.x.shape)
     weigh_rows(
         ends.keys,
-        salt_of(seed, draw, _PURPOSE, copy),
+        salt_of(fit.seed, draw, _PURPOSE, copy),
         *ends.under(draw, slice(None)),
         is_value.astype(np.uint8),
         ends.form,
@@ -141,3 +141,35 @@ def _steps(total: FloatArray) -> FloatArray:
         change[possible] -= before[rows[possible]]
         out[rows, d], before[rows] = change, total[rows, d]
     return out
+
+
+def logp(
+    fit: Fit, values: Any, given: Any = None, unseen: Unseen = "error", n_jobs: int | None = None
+) -> Any:
+    """Return the joint log density of several columns of a row, given others; see `GLFM.logp`."""
+    asked = read_condition(values, fit.schema, unseen, as_values=True)
+    known = read_condition(given, fit.schema, unseen)
+    n = _common_rows(asked, known)
+    v, g = (np.repeat(part.x, n // part.n_rows, axis=0) for part in (asked, known))
+    twice = np.flatnonzero((~np.isnan(v) & ~np.isnan(g)).any(axis=0))
+    if twice.size:
+        name = fit.problem.names[twice[0]]
+        raise SchemaError(f"Column {name!r} is both in values and in given: leave it out of one.")
+    slopes = log_slopes(fit.problem, v)
+    slopes[np.isnan(v)] = 0.0
+    v[np.isneginf(slopes)] = np.nan  # an impossible value has its score already
+    rows = NewRows(np.where(np.isnan(v), g, v), fit)
+    steps = log_weights(rows, ~np.isnan(v), fit, n_jobs, copies=-(-_WEIGHTS // len(fit.draws)))
+    score = np.nansum(steps, axis=1) + slopes.sum(axis=1)
+    frame = asked.frame or known.frame
+    return float(score[0]) if frame is None else frame.new({"logp": score})["logp"]
+
+
+def _common_rows(asked: Condition, known: Condition) -> int:
+    """Return the number of questions; a dictionary serves for all rows."""
+    n = max(asked.n_rows, known.n_rows)
+    if (asked.frame is not None and asked.n_rows != n) or (known.frame is not None and known.n_rows != n):
+        raise DataError(
+            f"values has {asked.n_rows} rows but given has {known.n_rows}: give one row for each question."
+        )
+    return n

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 
@@ -12,11 +11,10 @@ from numpy.typing import NDArray
 
 from glfm.frames.column import FloatArray
 from glfm.kernels.leave_one_out import leave_cells_out
-from glfm.posterior.cells import LevelCells, NumberCells, cells_of
+from glfm.posterior.cells import LevelCells, NumberCells, column_cells
+from glfm.posterior.fit import Fit
 from glfm.posterior.row_inputs import Ends, salt_of
 from glfm.posterior.rows import Rows
-from glfm.sampling.draws import Draw
-from glfm.sampling.problem import Problem
 
 __all__ = ["REST_PASSES", "RestCells"]
 
@@ -37,7 +35,7 @@ class RestCells:
         Of the fit, or new ones.
     which
         Those to look at.
-    problem, draws, seed, n_jobs
+    fit, n_jobs
         As for the rows.
     n_passes
         Gibbs passes per cell.
@@ -47,31 +45,24 @@ class RestCells:
         self,
         rows: Rows,
         which: NDArray[np.intp],
-        problem: Problem,
-        draws: Sequence[Draw],
-        seed: np.random.SeedSequence,
+        fit: Fit,
         n_jobs: int | None = None,
         n_passes: int = REST_PASSES,
     ) -> None:
         self.x = rows.x[which]
         self._rows = rows
         self._which = which
-        self._problem = problem
-        self._draws = draws
-        self._seed = seed
+        self._problem = fit.problem
+        self._draws = fit.draws
+        self._seed = fit.seed
         self._n_jobs = n_jobs
         self._n_passes = n_passes
-        self._ends = Ends(self.x, problem)
+        self._ends = Ends(self.x, fit.problem)
 
     def cells(self, d: int, some: NDArray[np.intp]) -> LevelCells | NumberCells:
         """Return some cells of column number `d`, with one component per draw."""
         part = self._problem.slices[d]
-        return cells_of(
-            self._problem.kinds[self._problem.names[d]],
-            [at[some, part] for at in self._locations],
-            np.array([draw.variances[d] for draw in self._draws]),
-            [draw.thetas[d] for draw in self._draws],
-        )
+        return column_cells(self._draws, d, [at[some, part] for at in self._locations])
 
     @cached_property
     def _locations(self) -> list[FloatArray]:

@@ -16,18 +16,17 @@ from glfm.frames.column import FloatArray
 from glfm.frames.frame import Frame
 from glfm.kinds.base import Kind
 from glfm.kinds.levelled import LevelledKind
-from glfm.posterior.cells import LevelCells, NumberCells, cells_of
-from glfm.posterior.rows import Rows
+from glfm.posterior.cells import LevelCells, NumberCells, column_cells
+from glfm.posterior.fit import Fit
+from glfm.posterior.rows import Rows, rows_for
 from glfm.posterior.uncertainty import cell_table, ranked
-from glfm.sampling.draws import Draw
-from glfm.sampling.problem import Problem
+from glfm.schema.conditions import Unseen
 
-__all__ = ["How", "Predictive", "Unseen", "check_imputations", "tail_of"]
+__all__ = ["How", "Predictive", "check_imputations", "impute", "predict", "tail_of"]
 
 AnyCells = LevelCells | NumberCells
 Answer = Callable[[AnyCells], FloatArray]
 How = Literal["auto", "mode", "mean", "median", "sample"]
-Unseen = Literal["error", "missing"]
 _ROWS_AT_ONCE = 4096  # bounds the memory that the draws of a column take
 
 
@@ -53,17 +52,15 @@ class Predictive:
     def __init__(
         self,
         frame: Frame,
-        problem: Problem,
-        draws: Sequence[Draw],
         rows: Rows,
-        seed: np.random.SeedSequence,
+        fit: Fit,
         unseen: Unseen = "error",
     ) -> None:
         self._frame = frame
-        self._problem = problem
-        self._draws = draws
+        self._problem = fit.problem
+        self._draws = fit.draws
         self._rows = rows
-        self._seed = seed
+        self._seed = fit.seed
         self._unseen = unseen
 
     def __repr__(self) -> str:
@@ -142,7 +139,7 @@ class Predictive:
             holes = self._holes[name]
             for start in range(0, holes.size, _ROWS_AT_ONCE):
                 rows = holes[start : start + _ROWS_AT_ONCE]
-                part = cell_table(self.cells(name, rows), self._problem.spreads[d], tail)
+                part = cell_table(self.cells(name, rows), self._problem.facts.spreads[d], tail)
                 for what in ("value", "lower", "upper"):
                     if what in part:
                         part[what] = kind.decode(part[what].to_numpy()).astype(object)
@@ -189,7 +186,7 @@ class Predictive:
 
     def spread(self, column: str) -> float:
         """Return how far the observed cells of a column of the fit spread: a variance or an entropy."""
-        return self._problem.spreads[self._problem.names.index(column)]
+        return self._problem.facts.spreads[self._problem.names.index(column)]
 
     def holes(self, column: str) -> NDArray[np.intp]:
         """Return the rows in which a column has no value."""
@@ -214,12 +211,8 @@ class Predictive:
         """Return the cells of some rows, with one component per draw."""
         d = self._problem.names.index(column)
         part = self._problem.slices[d]
-        return cells_of(
-            self._problem.kinds[column],
-            [self._rows.location(t, rows, part) for t in range(len(self._draws))],
-            np.array([draw.variances[d] for draw in self._draws]),
-            [draw.thetas[d] for draw in self._draws],
-        )
+        locations = [self._rows.location(t, rows, part) for t in range(len(self._draws))]
+        return column_cells(self._draws, d, locations)
 
     def _column(self, column: str, answer: Answer, rows: NDArray[np.intp] | None = None) -> FloatArray:
         """Answer a question for a column, some rows at a time."""
@@ -338,3 +331,16 @@ _POINT: dict[str, Answer] = {
     "mode": _mode,
     "mean": _rounded_mean,
 }
+
+
+def predict(fit: Fit, X: Any = None, unseen: Unseen = "error", n_jobs: int | None = None) -> Predictive:
+    """Return the predictive distribution of the rows of the fit, or of rows never seen."""
+    frame, rows = rows_for(fit, X, unseen, n_jobs)
+    return Predictive(frame, rows, fit, unseen)
+
+
+def impute(fit: Fit, X: Any, how: How, n: int, unseen: Unseen = "error", n_jobs: int | None = None) -> Any:
+    """Return the table of the fit, or rows never seen, with the holes filled; see `GLFM.impute`."""
+    if X is None and fit.partitions is not None:
+        return fit.partitions.impute(fit, how, n)
+    return predict(fit, X, unseen, n_jobs).impute(how, n)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glfm.frames.column import FloatArray
+from glfm.frames.frame import Frame
 from glfm.kernels.new_rows import add_weights, draw_features
 from glfm.kernels.new_scores import place_scores
 from glfm.kernels.parallel import gram_matrix
@@ -21,11 +22,12 @@ from glfm.kernels.row_streams import Keys, fill_streams
 from glfm.kernels.weights import row_means
 from glfm.kinds.base import Noise
 from glfm.posterior.alignment import Alignment, match, match_scores
+from glfm.posterior.fit import Fit
 from glfm.posterior.row_inputs import MOST_OWN, Ends, Prior, salt_of
-from glfm.sampling.draws import Draw
-from glfm.sampling.problem import Problem
+from glfm.schema.conditions import Unseen, check_columns, check_unseen
+from glfm.schema.encoding import encode
 
-__all__ = ["PASSES", "STEPS", "NewRows", "Rows", "TrainingRows"]
+__all__ = ["PASSES", "STEPS", "NewRows", "Rows", "TrainingRows", "rows_for"]
 
 PASSES = 16  # for the first draw of a chain
 STEPS = 1  # for each of the others, which goes on from the one before
@@ -69,10 +71,10 @@ class Rows(ABC):
 class TrainingRows(Rows):
     """The rows of the fit, whose features were drawn with everything else."""
 
-    def __init__(self, problem: Problem, draws: Sequence[Draw]) -> None:
-        self.x = problem.x
-        self._problem = problem
-        self._draws = draws
+    def __init__(self, fit: Fit) -> None:
+        self._problem = fit.rows
+        self.x = self._problem.x
+        self._draws = fit.draws
 
     def features(self, t: int) -> NDArray[np.bool_]:
         return self._draws[t].Z
@@ -90,8 +92,7 @@ class TrainingRows(Rows):
         return Prior(log_odds, float(np.log(draw.alpha / problem.n_rows)), most_own)
 
     def location(self, t: int, rows: NDArray[np.intp], part: slice) -> FloatArray:
-        draw = self._draws[t]
-        return np.asarray(draw.activations_of(rows) @ draw.weights[:, part])
+        return self._draws[t].location(rows, part)
 
     def noise(self, rng: np.random.Generator, t: int, table: int) -> Noise:
         return rng
@@ -126,23 +127,21 @@ class NewRows(Rows):
     def __init__(
         self,
         x: FloatArray,
-        problem: Problem,
-        draws: Sequence[Draw],
-        seed: np.random.SeedSequence,
+        fit: Fit,
         n_jobs: int | None = None,
         n_passes: int = PASSES,
         n_steps: int = STEPS,
         places: NDArray[np.intp] | None = None,
     ) -> None:
         self.x = x
-        self._problem = problem
-        self._draws = draws
-        self._seed = seed
+        self._problem = fit.problem
+        self._draws = fit.draws
+        self._seed = fit.seed
         self._n_jobs = n_jobs
         self._n_passes = n_passes
         self._n_steps = n_steps
         self._places = places
-        self._ends = Ends(x, problem)
+        self._ends = Ends(x, fit.problem)
 
     def features(self, t: int) -> NDArray[np.bool_]:
         packed = self._placed[t].packed
@@ -376,3 +375,13 @@ class _RowNoise:
         self._salt = (self._salt + 1) % 2**64  # the next call, the next numbers
         fill_streams(self._keys, np.uint64(self._salt), normals, uniforms)
         return normals, uniforms
+
+
+def rows_for(fit: Fit, X: Any, unseen: Unseen, n_jobs: int | None = None) -> tuple[Frame, Rows]:
+    """Return the rows of the fit (X is None), or those of a table never seen, with their frame."""
+    check_unseen(unseen)
+    if X is None:
+        return fit.table, TrainingRows(fit)
+    frame = Frame.read(X)
+    check_columns(fit.schema, frame.names)
+    return frame, NewRows(encode(frame, fit.schema.kinds, unseen).x, fit, n_jobs)

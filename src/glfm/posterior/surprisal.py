@@ -4,20 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
+from glfm.errors import SchemaError
 from glfm.frames.column import FloatArray
+from glfm.frames.frame import Frame
+from glfm.frames.times import said
+from glfm.kinds.levelled import LevelledKind
 from glfm.posterior.cells import LevelCells, NumberCells
+from glfm.posterior.fit import Fit
 from glfm.posterior.joint_density import log_slopes, log_weights
 from glfm.posterior.leave_one_out import RestCells
-from glfm.posterior.rows import NewRows, Rows
+from glfm.posterior.rows import NewRows, Rows, rows_for
 from glfm.posterior.simulation import simulate_rows
 from glfm.sampling.draws import Draw
-from glfm.sampling.problem import Problem
+from glfm.schema.conditions import Unseen
 
-__all__ = ["MOST_DRAWS", "OddCell", "Oddness", "log_chance", "thinned"]
+__all__ = [
+    "MOST_DRAWS",
+    "OddCell",
+    "Oddness",
+    "log_chance",
+    "novelty",
+    "odd_cells",
+    "surprisal",
+    "thinned",
+]
 
 MOST_DRAWS = 20  # evenly spaced ones: a surprisal is then off by about a tenth
 _ROWS_AT_ONCE = 4096  # bounds the memory that the draws take
@@ -73,14 +89,12 @@ class Oddness:
     ----------
     rows
         Of the fit, or new ones, under the draws.
-    problem, draws, seed, n_jobs
+    fit, n_jobs
         As for the rows.
     """
 
     rows: Rows
-    problem: Problem
-    draws: Sequence[Draw]
-    seed: np.random.SeedSequence
+    fit: Fit
     n_jobs: int | None = None
 
     def surprisal(self) -> FloatArray:
@@ -88,7 +102,7 @@ class Oddness:
         out = np.full(self.rows.x.shape, np.nan)
         for some in _blocks(np.arange(self.rows.n_rows)):
             rest = self._rest(some)
-            slopes = log_slopes(self.problem, rest.x)
+            slopes = log_slopes(self.fit.problem, rest.x)
             for d in range(rest.x.shape[1]):
                 seen = np.flatnonzero(~np.isnan(rest.x[:, d]))
                 score = rest.cells(d, seen).log_density(rest.x[seen, d])
@@ -103,7 +117,7 @@ class Oddness:
         found: list[OddCell] = []
         for some in _blocks(np.arange(self.rows.n_rows) if which is None else which):
             rest = self._rest(some)
-            slopes = log_slopes(self.problem, rest.x)
+            slopes = log_slopes(self.fit.problem, rest.x)
             for d in range(rest.x.shape[1]):
                 seen = np.flatnonzero(~np.isnan(rest.x[:, d]))
                 chance = log_chance(rest.cells(d, seen), rest.x[seen, d])
@@ -121,22 +135,23 @@ class Oddness:
         It is the mean over the row's observed cells of their surprisal, each given the cells before it, less
         what that is on average in simulated rows. NaN for rows without an observed cell.
         """
-        steps = -log_weights(*self._known(self.rows))
-        seed = np.random.SeedSequence(self.seed.entropy, spawn_key=(*self.seed.spawn_key, _TYPICAL_ROWS))
+        steps = -self._log_weights(self.rows)
+        seed = self.fit.seed
+        fit = self.fit.with_seed(
+            np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, _TYPICAL_ROWS))
+        )
         unknown = np.full((_TYPICAL_ROWS, steps.shape[1]), np.nan)
-        x = simulate_rows(unknown, self.problem, self.draws, seed, self.n_jobs)
-        typical = -log_weights(*self._known(NewRows(x, self.problem, self.draws, seed, self.n_jobs)))
+        x = simulate_rows(unknown, fit, self.n_jobs)
+        typical = -self._log_weights(NewRows(x, fit, self.n_jobs))
         excess = steps - typical.mean(axis=0)
         n_seen = (~np.isnan(excess)).sum(axis=1)
         return np.where(n_seen > 0, np.nansum(excess, axis=1) / np.maximum(n_seen, 1), np.nan)
 
-    def _known(
-        self, rows: Rows
-    ) -> tuple[Rows, NDArray[np.bool_], Problem, Sequence[Draw], np.random.SeedSequence, int | None]:
-        return rows, ~np.isnan(rows.x), self.problem, self.draws, self.seed, self.n_jobs
+    def _log_weights(self, rows: Rows) -> FloatArray:
+        return log_weights(rows, ~np.isnan(rows.x), self.fit, self.n_jobs)
 
     def _rest(self, some: NDArray[np.intp]) -> RestCells:
-        return RestCells(self.rows, some, self.problem, self.draws, self.seed, self.n_jobs)
+        return RestCells(self.rows, some, self.fit, self.n_jobs)
 
 
 def log_chance(cells: LevelCells | NumberCells, x: FloatArray) -> FloatArray:
@@ -168,3 +183,47 @@ def _described(
     surprisal = slopes - cells.log_density(x)
     columns = rows, x, surprisal, log_chance(cells, x), lower, upper, probability
     return [OddCell(d, int(row), *map(float, numbers)) for row, *numbers in zip(*columns, strict=True)]
+
+
+def surprisal(fit: Fit, X: Any = None, unseen: Unseen = "error", n_jobs: int | None = None) -> Any:
+    """Return the surprisal of every observed cell as a frame; see `GLFM.surprisal`."""
+    frame, oddness = _oddness(fit, X, unseen, n_jobs)
+    scores = oddness.surprisal()
+    return frame.new({name: scores[:, d] for d, name in enumerate(fit.problem.names)})
+
+
+def novelty(fit: Fit, X: Any = None, unseen: Unseen = "error", n_jobs: int | None = None) -> Any:
+    """Return the novelty of every row as a column; see `GLFM.novelty`."""
+    frame, oddness = _oddness(fit, X, unseen, n_jobs)
+    return frame.new({"novelty": oddness.novelty()})["novelty"]
+
+
+def odd_cells(
+    fit: Fit, X: Any = None, top: int = 20, unseen: Unseen = "error", n_jobs: int | None = None
+) -> pd.DataFrame:
+    """Return the observed cells that are least expected, the oddest first; see `GLFM.odd_cells`."""
+    if top < 1:
+        raise SchemaError(f"top must be at least 1, not {top!r}.")
+    frame, oddness = _oddness(fit, X, unseen, n_jobs)
+    table = []
+    for cell in oddness.oddest(top, usual=np.inf):
+        name = fit.problem.names[cell.d]
+        kind = fit.problem.kinds[name]
+        value, low, high = (kind.decode(np.array([x]))[0] for x in (cell.x, cell.lower, cell.upper))
+        if isinstance(kind, LevelledKind):
+            expected = f"{low} ({cell.probability:.2f})"
+        elif said(value) is not None:
+            expected = f"{said(low)} to {said(high)}"
+        else:
+            value = int(value) if kind.name == "count" else float(value)
+            expected = f"{low:.4g} to {high:.4g}"
+        table.append((frame.labels[cell.row], name, value, cell.surprisal, expected, np.exp(cell.log_chance)))
+    names = ["row", "column", "value", "surprisal", "expected", "chance"]
+    out = pd.DataFrame(table, columns=names)
+    return out.assign(value=out["value"].astype(object))
+
+
+def _oddness(fit: Fit, X: Any, unseen: Unseen, n_jobs: int | None) -> tuple[Frame, Oddness]:
+    few = fit.with_draws(thinned(fit.draws))
+    frame, rows = rows_for(few, X, unseen, n_jobs)
+    return frame, Oddness(rows, few, n_jobs)

@@ -1,7 +1,6 @@
 """One self-contained HTML page that says what a fit found, for people who do not program."""
 
 from glfm.report.content import Content, collect
-from glfm.report.fit import Fit
 from glfm.report.page import check_page, render, write
 
-__all__ = ["Content", "Fit", "check_page", "collect", "render", "write"]
+__all__ = ["Content", "check_page", "collect", "render", "write"]

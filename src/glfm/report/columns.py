@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from glfm.analysis.summary import Summary
 from glfm.frames.column import FloatArray
 from glfm.kinds.base import Kind
 from glfm.kinds.levelled import LevelledKind
-from glfm.report.fit import Fit
 from glfm.report.words import clipped, counted, number, percent, value
 
 __all__ = ["ColumnFacts", "Missingness", "column_facts", "missingness"]
@@ -41,24 +41,24 @@ class Missingness:
     worst: list[ColumnFacts]
 
 
-def column_facts(fit: Fit) -> list[ColumnFacts]:
+def column_facts(summary: Summary) -> list[ColumnFacts]:
     """Return every column of the table, in its order."""
     facts = []
-    for name, kind in fit.schema.items():
+    for name, kind in summary.fit.schema.items():
         if kind is None:
-            gone, words = float(fit.frame.column(name).missing.mean()), ""
+            gone, words = float(summary.fit.table.column(name).missing.mean()), ""
         else:
-            x = fit.problem.x[:, fit.problem.names.index(name)]
+            x = summary.fit.rows.x[:, summary.fit.problem.names.index(name)]
             hole = np.isnan(x)
             gone, words = float(hole.mean()), _in_words(kind, x[~hole])
         label = "ignored" if kind is None else kind.name
-        facts.append(ColumnFacts(name, label, fit.schema.reasons[name], gone, words))
+        facts.append(ColumnFacts(name, label, summary.fit.schema.reasons[name], gone, words))
     return facts
 
 
-def missingness(fit: Fit, columns: list[ColumnFacts]) -> Missingness:
+def missingness(summary: Summary, columns: list[ColumnFacts]) -> Missingness:
     """Return how many cells of the modelled columns are missing, and where."""
-    hole = np.isnan(fit.problem.x)
+    hole = np.isnan(summary.fit.rows.x)
     modelled = [column for column in columns if column.kind != "ignored"]
     worst = sorted((c for c in modelled if c.missing > 0), key=lambda c: -c.missing)
     return Missingness(

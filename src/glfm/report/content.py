@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 
 from glfm import __version__
-from glfm.analysis.diagnostics import CONVERGED
-from glfm.analysis.summary import NONE
+from glfm.analysis.diagnostics import CONVERGED, diagnose
+from glfm.analysis.summary import NONE, Summary
 from glfm.report.columns import ColumnFacts, Missingness, column_facts, missingness
 from glfm.report.features import (
     FeatureFacts,
@@ -24,7 +24,6 @@ from glfm.report.features import (
     pattern_facts,
     status_counts,
 )
-from glfm.report.fit import Fit
 from glfm.report.odd_cells import Surprise, surprising_cells
 from glfm.report.view import view_data
 from glfm.report.words import clipped, counted, number, percent
@@ -94,19 +93,19 @@ class Content:
         return [feature for feature in self.features if feature.status != "clear"]
 
 
-def collect(fit: Fit, title: str | None = None) -> Content:
+def collect(summary: Summary, title: str | None = None) -> Content:
     """Read everything that the report says from a fit."""
-    columns = column_facts(fit)
-    missing = missingness(fit, columns)
-    features = feature_facts(fit)
-    patterns, n_more, more_share = pattern_facts(fit, features)
-    mapped, rows = effect_map(fit, features)
-    convergence = _convergence(fit)
+    columns = column_facts(summary)
+    missing = missingness(summary, columns)
+    features = feature_facts(summary)
+    patterns, n_more, more_share = pattern_facts(summary, features)
+    mapped, rows = effect_map(summary, features)
+    convergence = _convergence(summary)
     return Content(
         title=title or "What is in this table",
-        n_rows=fit.frame.n_rows,
+        n_rows=summary.fit.problem.n_rows,
         n_columns=len(columns),
-        lead=_lead(fit.frame.n_rows, columns, missing, features, patterns),
+        lead=_lead(summary.fit.problem.n_rows, columns, missing, features, patterns),
         highlights=[one for one in features if one.status == "clear" and one.meaning][:_HIGHLIGHTS],
         caveats=_caveats(features, convergence),
         columns=columns,
@@ -119,11 +118,11 @@ def collect(fit: Fit, title: str | None = None) -> Content:
         patterns=patterns,
         more_patterns=n_more,
         more_share=more_share,
-        surprise=surprising_cells(fit),
-        settings=_settings(fit),
+        surprise=surprising_cells(summary),
+        settings=_settings(summary),
         versions=[("glfm", __version__), ("Python", platform.python_version())]
         + [(name, version(name)) for name in ("numpy", "numba", "scipy", "pandas")],
-        view=view_data(fit, features, patterns),
+        view=view_data(summary, features, patterns),
     )
 
 
@@ -170,8 +169,8 @@ def _caveats(features: list[FeatureFacts], convergence: Convergence) -> list[str
 # ---- convergence
 
 
-def _convergence(fit: Fit) -> Convergence:
-    found, n_chains = fit.diagnostics, fit.draws.n_chains
+def _convergence(summary: Summary) -> Convergence:
+    found, n_chains = diagnose(summary.fit.problem, summary.fit.draws), summary.fit.draws.n_chains
     worst = float(found.table["rhat"].max()) if found.table["rhat"].notna().all() else np.nan
     advice = (
         "Run it longer before relying on small differences: more draws per chain (--draws on the command "
@@ -240,16 +239,16 @@ _SETTINGS: dict[str, str] = {
 }
 
 
-def _settings(fit: Fit) -> list[tuple[str, str]]:
-    lengths = [len(chain) for chain in fit.draws.by_chain()]
+def _settings(summary: Summary) -> list[tuple[str, str]]:
+    lengths = [len(chain) for chain in summary.fit.draws.by_chain()]
     per_chain = (
         f"{min(lengths):,}" if min(lengths) == max(lengths) else f"{min(lengths):,} to {max(lengths):,}"
     )
     said = [
-        ("chains", f"{fit.draws.n_chains}"),
-        ("draws kept", f"{len(fit.draws):,} ({per_chain} per chain)"),
+        ("chains", f"{summary.fit.draws.n_chains}"),
+        ("draws kept", f"{len(summary.fit.draws):,} ({per_chain} per chain)"),
     ]
-    return said + [(words, _setting(name, fit.settings[name])) for name, words in _SETTINGS.items()]
+    return said + [(words, _setting(name, summary.fit.settings[name])) for name, words in _SETTINGS.items()]
 
 
 def _setting(name: str, value: object) -> str:

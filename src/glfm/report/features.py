@@ -11,9 +11,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from glfm.analysis.effects import telling
-from glfm.analysis.summary import NONE
+from glfm.analysis.summary import NONE, Summary
 from glfm.kinds.base import Kind
-from glfm.report.fit import Fit
 from glfm.report.words import MINUS, clipped, percent, value
 
 __all__ = [
@@ -94,13 +93,15 @@ class MapCell:
     is_sure: bool
 
 
-def feature_facts(fit: Fit) -> list[FeatureFacts]:
+def feature_facts(summary: Summary) -> list[FeatureFacts]:
     """Return all features, the most common first."""
     facts = []
-    chains = _chains_that_find(fit)
-    for k, (name, row) in enumerate(fit.summary.features.iterrows()):
-        mine = fit.summary.effects[fit.summary.effects["feature"] == name]
-        effects = [_effect(one, fit.problem.kinds[one["column"]]) for _, one in telling(mine).iterrows()]
+    chains = _chains_that_find(summary)
+    for k, (name, row) in enumerate(summary.features.iterrows()):
+        mine = summary.effects[summary.effects["feature"] == name]
+        effects = [
+            _effect(one, summary.fit.problem.kinds[one["column"]]) for _, one in telling(mine).iterrows()
+        ]
         facts.append(
             FeatureFacts(
                 name=str(name),
@@ -111,7 +112,7 @@ def feature_facts(fit: Fit) -> list[FeatureFacts]:
                 rows=int(row["rows"]),
                 stability=float(row["stability"]),
                 chains=int(chains[k]),
-                n_chains=fit.draws.n_chains,
+                n_chains=summary.fit.draws.n_chains,
                 meaning=", ".join(effect.direction for effect in effects[:_IN_NAME]),
                 effects=effects,
             )
@@ -119,10 +120,10 @@ def feature_facts(fit: Fit) -> list[FeatureFacts]:
     return facts
 
 
-def _chains_that_find(fit: Fit) -> NDArray[np.intp]:
+def _chains_that_find(summary: Summary) -> NDArray[np.intp]:
     """Return, per feature, how many chains have it in at least half of their draws."""
-    found = fit.summary.aligned.found
-    chain = np.array([draw.chain for draw in fit.draws])
+    found = summary.aligned.found
+    chain = np.array([draw.chain for draw in summary.fit.draws])
     each = [found[chain == c].mean(axis=0) >= 0.5 for c in np.unique(chain)]
     return np.asarray(np.sum(each, axis=0), dtype=np.intp)
 
@@ -148,11 +149,11 @@ def _effect(row: pd.Series[Any], kind: Kind) -> EffectFacts:
     return EffectFacts(column, said, what, *ends, float(row["effect"]), direction)
 
 
-def pattern_facts(fit: Fit, features: list[FeatureFacts]) -> tuple[list[PatternFacts], int, float]:
+def pattern_facts(summary: Summary, features: list[FeatureFacts]) -> tuple[list[PatternFacts], int, float]:
     """Return the most common patterns of clear features, how many others there are, and their share."""
     meaning = {feature.name: feature.meaning for feature in features}
     clear = [feature.name for feature in features if feature.status == "clear"]
-    table = fit.summary.patterns(features=clear)
+    table = summary.patterns(features=clear)
     top = table.iloc[:_MOST_PATTERNS]
     facts = []
     for name, row in top.iterrows():
@@ -163,14 +164,16 @@ def pattern_facts(fit: Fit, features: list[FeatureFacts]) -> tuple[list[PatternF
     return facts, len(rest), float(rest["share"].sum())
 
 
-def effect_map(fit: Fit, features: list[FeatureFacts]) -> tuple[list[str], list[tuple[str, list[MapCell]]]]:
+def effect_map(
+    summary: Summary, features: list[FeatureFacts]
+) -> tuple[list[str], list[tuple[str, list[MapCell]]]]:
     """Return the clear features, and for each column what each of them does to it."""
     clear = [feature.name for feature in features if feature.status == "clear"][:_MOST_MAPPED]
     if not clear:
         return [], []
-    groups = dict(iter(fit.summary.effects.groupby(["feature", "column"], sort=False)))
+    groups = dict(iter(summary.effects.groupby(["feature", "column"], sort=False)))
     return clear, [
-        (column, [_map_cell(groups[name, column]) for name in clear]) for column in fit.problem.names
+        (column, [_map_cell(groups[name, column]) for name in clear]) for column in summary.fit.problem.names
     ]
 
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from glfm.analysis.summary import Summary
 from glfm.kinds.base import Kind
 from glfm.kinds.levelled import LevelledKind
 from glfm.posterior.rows import TrainingRows
 from glfm.posterior.surprisal import OddCell, Oddness, thinned
-from glfm.report.fit import Fit
 from glfm.report.words import chance, clipped, percent, value
 
 __all__ = ["Surprise", "SurprisingCell", "surprising_cells"]
@@ -44,25 +44,25 @@ class Surprise:
     from_zero: bool  # whether row labels are positions
 
 
-def surprising_cells(fit: Fit) -> Surprise:
+def surprising_cells(summary: Summary) -> Surprise:
     """Return the observed cells that are least expected given the rest of their rows.
 
     Of a large table, evenly spaced rows are looked at.
     """
-    n_rows, n_columns = fit.problem.x.shape
+    n_rows, n_columns = summary.fit.rows.x.shape
     most = max(_MOST_WORK // n_columns**2, 1)
     rows = np.unique(np.linspace(0, n_rows - 1, min(n_rows, most)).astype(np.intp))
-    draws = thinned(fit.draws)
-    oddness = Oddness(TrainingRows(fit.problem, draws), fit.problem, draws, fit.seed)
-    shown = [_cell(fit, one) for one in oddness.oddest(_MOST_SHOWN, rows, _USUAL)]
-    n_cells = int((~np.isnan(fit.problem.x[rows])).sum())
-    from_zero = np.array_equal(fit.frame.labels, np.arange(n_rows))
-    return Surprise(shown, n_cells, rows.size, rows.size == n_rows, len(draws), from_zero)
+    few = summary.fit.with_draws(thinned(summary.fit.draws))
+    oddness = Oddness(TrainingRows(few), few)
+    shown = [_cell(summary, one) for one in oddness.oddest(_MOST_SHOWN, rows, _USUAL)]
+    n_cells = int((~np.isnan(summary.fit.rows.x[rows])).sum())
+    from_zero = np.array_equal(summary.fit.table.labels, np.arange(n_rows))
+    return Surprise(shown, n_cells, rows.size, rows.size == n_rows, len(few.draws), from_zero)
 
 
-def _cell(fit: Fit, odd: OddCell) -> SurprisingCell:
-    name = fit.problem.names[odd.d]
-    kind = fit.problem.kinds[name]
+def _cell(summary: Summary, odd: OddCell) -> SurprisingCell:
+    name = summary.fit.problem.names[odd.d]
+    kind = summary.fit.problem.kinds[name]
     low, high = _value(kind, odd.lower), _value(kind, odd.upper)
     if isinstance(kind, LevelledKind):
         expected = f"most probably {low} ({percent(odd.probability)})"
@@ -70,7 +70,7 @@ def _cell(fit: Fit, odd: OddCell) -> SurprisingCell:
         expected = f"{low} to {high}" if low != high else low
     plain = kind.is_number and getattr(kind, "time", None) is None
     seen = f"{odd.x:.12g}" if plain else _value(kind, odd.x)  # as in the table, to be found there
-    label = clipped(fit.frame.labels[odd.row], 40)
+    label = clipped(summary.fit.table.labels[odd.row], 40)
     return SurprisingCell(label, name, seen, expected, odd.log_chance, chance(odd.log_chance))
 
 

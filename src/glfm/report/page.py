@@ -12,9 +12,9 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from glfm.analysis.summary import Summary
 from glfm.errors import DataError
 from glfm.report.content import Content, collect
-from glfm.report.fit import Fit
 from glfm.report.words import clipped, counted, number, percent
 
 __all__ = ["check_page", "render", "write"]
@@ -33,10 +33,10 @@ def check_page(path: str | PathLike[str]) -> Path:
     return page
 
 
-def write(fit: Fit, path: str | PathLike[str], title: str | None = None) -> Path:
+def write(summary: Summary, path: str | PathLike[str], title: str | None = None) -> Path:
     """Write the report of a fit, all of it or nothing, and return its path."""
     page = check_page(path)
-    data = render(collect(fit, title)).encode("utf-8", "replace")  # lone surrogates are no characters
+    data = render(collect(summary, title)).encode("utf-8", "replace")  # lone surrogates are no characters
     part = page.with_name(f".{page.name}.{os.getpid()}")
     try:
         try:

@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from glfm.analysis.summary import NONE, histogram_edges, histogram_heights
+from glfm.analysis.summary import NONE, Summary, histogram_edges, histogram_heights
 from glfm.frames.column import FloatArray
 from glfm.kinds.levelled import LevelledKind
 from glfm.kinds.numeric import NumericKind
 from glfm.report.features import FeatureFacts, PatternFacts
-from glfm.report.fit import Fit
 
 __all__ = ["view_data"]
 
@@ -24,36 +23,36 @@ _DIGITS = 4
 _NOTHING = 1e-4  # of the largest height: what no eye can see
 
 
-def view_data(fit: Fit, features: list[FeatureFacts], patterns: list[PatternFacts]) -> dict[str, Any]:
+def view_data(summary: Summary, features: list[FeatureFacts], patterns: list[PatternFacts]) -> dict[str, Any]:
     """Return patterns and columns; series 0 of a column is what was observed, then one per pattern."""
     clear = [feature for feature in features if feature.status == "clear"]
-    shares = fit.summary.patterns(features=[feature.name for feature in clear])["share"]
+    shares = summary.patterns(features=[feature.name for feature in clear])["share"]
     chosen = {pattern.name: pattern.meaning for pattern in patterns[:_TOP]}
     for name, words in [(NONE, "no clear feature"), *((one.name, one.meaning) for one in clear)]:
         if len(chosen) < _MOST:
             chosen.setdefault(name, words)
-    telling = [fit.problem.names.index(one.effects[0].column) for one in clear if one.effects]
+    telling = [summary.fit.problem.names.index(one.effects[0].column) for one in clear if one.effects]
     return {
         "start": telling[0] if telling else 0,
         "patterns": [
             {"name": name, "share": _short(float(shares.get(name, 0.0))), "meaning": words}
             for name, words in chosen.items()
         ],
-        "columns": [_column(fit, name, list(chosen)) for name in fit.problem.names],
+        "columns": [_column(summary, name, list(chosen)) for name in summary.fit.problem.names],
     }
 
 
-def _column(fit: Fit, name: str, patterns: list[str]) -> dict[str, Any]:
-    kind = fit.problem.kinds[name]
-    table = fit.summary.density(name, patterns)
+def _column(summary: Summary, name: str, patterns: list[str]) -> dict[str, Any]:
+    kind = summary.fit.problem.kinds[name]
+    table = summary.density(name, patterns)
     column: dict[str, Any] = {"name": name, "kind": kind.name}
     if isinstance(kind, LevelledKind):
         heights = [_thin(table[series].to_numpy(dtype=np.float64)) for series in table.columns]
         return column | {"type": "levels", "levels": [str(level) for level in table.index], "series": heights}
     assert isinstance(kind, NumericKind)
-    x = fit.problem.x[:, fit.problem.names.index(name)]
+    x = summary.fit.rows.x[:, summary.fit.problem.names.index(name)]
     seen = x[~np.isnan(x)]
-    cells = [fit.summary.cells(name, features) for features in fit.summary.read_patterns(patterns).values()]
+    cells = [summary.cells(name, features) for features in summary.read_patterns(patterns).values()]
     medians = [np.median(seen) if seen.size else np.nan, *(cell.quantile(0.5)[0] for cell in cells)]
     dates = kind.time in ("date", "datetime")
     if dates:
@@ -63,7 +62,7 @@ def _column(fit: Fit, name: str, patterns: list[str]) -> dict[str, Any]:
     spread = _wide_range(kind, table.index.to_numpy(dtype=np.float64), seen, ends)
     if spread is not None:
         grid = np.append(0.0, spread) if _has_zeros(kind, spread) else spread
-        table = fit.summary.density(name, patterns, grid)
+        table = summary.density(name, patterns, grid)
     column["zeros"] = None
     if kind.atom is not None or (spread is not None and table.index[0] == 0.0):
         # The first row is the probability of zero; the picture is of the other values.

@@ -16,7 +16,7 @@ from glfm.sampling.collapsed import CollapsedSampler
 from glfm.sampling.draws import Draw
 from glfm.sampling.parallel import HybridSampler
 from glfm.sampling.priors import Schedule
-from glfm.sampling.problem import Problem, RowlessProblem
+from glfm.sampling.problem import LocalProblem, Problem
 from glfm.sampling.shard import Stopped
 from glfm.sampling.state import State
 
@@ -66,7 +66,7 @@ class Chain:
         self._door, self._turn = Lock(), Lock()
 
     def _start(self, seed: np.random.SeedSequence) -> State:
-        if isinstance(self.problem, RowlessProblem):  # whose rows start where they are
+        if not isinstance(self.problem, LocalProblem):  # rows start where they are
             return State.blank(self.problem, seed)
         if isinstance(self.sampler, HybridSampler):
             return self.sampler.start(seed)
@@ -85,7 +85,14 @@ class Chain:
     @cached_property
     def sampler(self) -> CollapsedSampler | HybridSampler:
         """What makes the sweeps."""
-        return HybridSampler(self.problem, self.n_shards) if self.n_shards else CollapsedSampler(self.problem)
+        problem = self._rows
+        return HybridSampler(problem, self.n_shards) if self.n_shards else CollapsedSampler(problem)
+
+    @property
+    def _rows(self) -> LocalProblem:
+        """The problem, of which this process must have the rows."""
+        assert isinstance(self.problem, LocalProblem)
+        return self.problem
 
     def sweeps(self, stop: Event | None = None, pool: Executor | None = None) -> Iterator[State]:
         """Run like iteration does; once `stop` is set, give up the sweep under way and end.
@@ -169,4 +176,4 @@ class Chain:
         self._keep(self.state)
 
     def _keep(self, state: State) -> None:
-        self.draws.append(Draw.of(self.problem, state, self.index, len(self.draws)))
+        self.draws.append(Draw.of(self._rows, state, self.index, len(self.draws)))

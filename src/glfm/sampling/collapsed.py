@@ -15,7 +15,7 @@ from glfm.kernels.feature_moves import N_PROPOSALS, add_or_drop_features, recode
 from glfm.kernels.matrices import refresh, sum_rows
 from glfm.kernels.weights import row_means, sums_of_squares
 from glfm.sampling.parameters import draw_alpha, draw_weights
-from glfm.sampling.problem import Problem
+from glfm.sampling.problem import LocalProblem
 from glfm.sampling.shard import draw_cells, look
 from glfm.sampling.state import State
 
@@ -35,7 +35,7 @@ class CollapsedSampler:
 
     pool: Executor | None = None  # rows follow each other, so that there is no work for it
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: LocalProblem) -> None:
         self.problem = problem
         self._squares = np.empty(problem.n_pseudo)
         self._sums: tuple[FloatArray, FloatArray] = (np.empty((0, 0)), np.empty((0, 0)))
@@ -131,7 +131,7 @@ class CollapsedSampler:
             self._counts(state),
             state.Y,
             problem.pinned_rows,
-            problem.n_rows - int(problem.pinned_rows.sum()),
+            problem.n_free_rows,
             self._inv_sd(state),
             state.alpha,
             priors.weight_variance,

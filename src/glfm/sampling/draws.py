@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glfm.frames.column import FloatArray
-from glfm.sampling.problem import Problem
+from glfm.sampling.layout import Layout
+from glfm.sampling.problem import LocalProblem
 from glfm.sampling.state import State
 
 __all__ = ["Draw", "Draws"]
@@ -29,11 +30,17 @@ class Draw:
         Concentration of the Indian buffet process.
     weights
         All weights, features x free pseudo-columns, the bias first if there is one.
+    packed
+        Features of the rows as bits.
     scores
-        With which each row has each feature, 0 where it has not; None: features are yes or no.
+        Scores of the rows' features, 0 where a row does not have one; None: features are yes or no.
+    x
+        Encoded cells of the rows; None: they are not in this process.
+    known_log_likelihood
+        The log-likelihood, if it was computed where the rows are.
     """
 
-    problem: Problem
+    layout: Layout
     chain: int
     index: int
     alpha: float
@@ -42,24 +49,43 @@ class Draw:
     thetas: tuple[FloatArray, ...]
     packed: NDArray[np.uint8]
     scores: NDArray[np.float32] | None = None
+    x: FloatArray | None = None
+    known_log_likelihood: float | None = None
 
     @classmethod
-    def of(
-        cls, problem: Problem, state: State, chain: int, index: int, packed: NDArray[np.uint8] | None = None
+    def of(cls, problem: LocalProblem, state: State, chain: int, index: int) -> Draw:
+        """Return a compact copy of a chain's state."""
+        A = state.Z[:, int(problem.priors.bias) : state.width]
+        scores = A.astype(np.float32) if problem.priors.weighted else None
+        return cls.of_rows(
+            problem.layout, state, chain, index, np.packbits(A != 0, axis=1), scores, problem.x
+        )
+
+    @classmethod
+    def of_rows(
+        cls,
+        layout: Layout,
+        state: State,
+        chain: int,
+        index: int,
+        packed: NDArray[np.uint8],
+        scores: NDArray[np.float32] | None = None,
+        x: FloatArray | None = None,
+        known_log_likelihood: float | None = None,
     ) -> Draw:
-        """Return a compact copy of a chain's state; `packed` are its features if it has none itself."""
-        bias = int(problem.priors.bias)
-        A = state.Z[:, bias : state.width]
+        """Return a copy of what the rows of a state share, with features, scores and cells given apart."""
         return cls(
-            problem=problem,
+            layout=layout,
             chain=chain,
             index=index,
             alpha=float(state.alpha),
             weights=state.B.copy(),
             variances=state.variance.copy(),
             thetas=tuple(theta.copy() for theta in state.theta),
-            packed=np.packbits(A != 0, axis=1) if packed is None else packed,
-            scores=A.astype(np.float32) if problem.priors.weighted else None,
+            packed=packed,
+            scores=scores,
+            x=x,
+            known_log_likelihood=known_log_likelihood,
         )
 
     def __repr__(self) -> str:
@@ -70,7 +96,7 @@ class Draw:
     @property
     def n_features(self) -> int:
         """How many features there are, without the bias."""
-        return int(self.weights.shape[0]) - int(self.problem.priors.bias)
+        return int(self.weights.shape[0]) - int(self.layout.bias)
 
     @property
     def Z(self) -> NDArray[np.bool_]:  # noqa: N802 - the paper's name
@@ -80,7 +106,7 @@ class Draw:
     @property
     def V(self) -> FloatArray:  # noqa: N802 - beside Z
         """With which score each row has each feature, NaN where it has not; 1 if features have no scores."""
-        bias = int(self.problem.priors.bias)
+        bias = int(self.layout.bias)
         return np.where(self.Z, self.activations[:, bias:], np.nan)
 
     @cached_property
@@ -91,18 +117,18 @@ class Draw:
     @property
     def B(self) -> dict[str, FloatArray]:  # noqa: N802 - the paper's name
         """Weights by column, the bias first if there is one."""
-        problem = self.problem
-        return {name: self.weights[:, part] for name, part in zip(problem.names, problem.slices, strict=True)}
+        parts = zip(self.layout.names, self.layout.slices, strict=True)
+        return {name: self.weights[:, part] for name, part in parts}
 
     @property
     def noise_variance(self) -> dict[str, float]:
         """Noise variances by column."""
-        return dict(zip(self.problem.names, self.variances.tolist(), strict=True))
+        return dict(zip(self.layout.names, self.variances.tolist(), strict=True))
 
     @property
     def theta(self) -> dict[str, FloatArray]:
         """Thresholds of the ordinal columns."""
-        named = zip(self.problem.names, self.thetas, strict=True)
+        named = zip(self.layout.names, self.thetas, strict=True)
         return {name: theta for name, theta in named if theta.size}
 
     @property
@@ -112,7 +138,7 @@ class Draw:
 
     def activations_of(self, rows: NDArray[np.intp]) -> FloatArray:
         """Return `activations` of some rows."""
-        bias = int(self.problem.priors.bias)
+        bias = int(self.layout.bias)
         Z = np.ones((rows.size, bias + self.n_features))
         if self.scores is None:
             Z[:, bias:] = np.unpackbits(self.packed[rows], axis=1, count=self.n_features)
@@ -120,21 +146,26 @@ class Draw:
             Z[:, bias:] = self.scores[rows]
         return Z
 
+    def location(self, rows: NDArray[np.intp], part: slice) -> FloatArray:
+        """Return the means of some pseudo-columns of some rows."""
+        return np.asarray(self.activations_of(rows) @ self.weights[:, part])
+
     def log_densities(self, rows: NDArray[np.intp] | None = None) -> FloatArray:
         """Log density of each encoded cell of the table, or of some of its rows; NaN in the holes."""
-        rows = np.arange(self.problem.n_rows) if rows is None else rows
-        x, Z = self.problem.x[rows], self.activations_of(rows)
+        assert self.x is not None
+        rows = np.arange(len(self.x)) if rows is None else rows
+        x, Z = self.x[rows], self.activations_of(rows)
         columns = [
             kind.log_density(x[:, d], Z @ self.weights[:, part], float(self.variances[d]), self.thetas[d])
-            for d, (kind, part) in enumerate(
-                zip(self.problem.kinds.values(), self.problem.slices, strict=True)
-            )
+            for d, (kind, part) in enumerate(zip(self.layout.kinds.values(), self.layout.slices, strict=True))
         ]
         return np.column_stack(columns)
 
     @cached_property
     def log_likelihood(self) -> float:
         """Log density of the observed cells given Z, B, thresholds and noise variances."""
+        if self.known_log_likelihood is not None:
+            return self.known_log_likelihood
         return float(np.nansum(self.log_densities()))
 
 

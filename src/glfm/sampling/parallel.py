@@ -22,7 +22,7 @@ from glfm.kernels.scores import draw_factors, score_rows
 from glfm.sampling.feature_moves import move_features
 from glfm.sampling.messages import CellMessage, Counts, FlipMessage, ProposalMessage, Sums
 from glfm.sampling.parameters import Shared, draw_alpha, draw_weights
-from glfm.sampling.problem import Problem
+from glfm.sampling.problem import LocalProblem, Problem
 from glfm.sampling.shard import Shard
 from glfm.sampling.shard_group import LocalShards, ShardGroup
 from glfm.sampling.starts import start_shards
@@ -58,7 +58,7 @@ class HybridSampler:
 
     pool: Executor | None = None
 
-    def __init__(self, problem: Problem, n_shards: int = 1) -> None:
+    def __init__(self, problem: LocalProblem, n_shards: int = 1) -> None:
         self.problem = problem
         self._bounds = shard_bounds(problem.n_rows, n_shards)
         self._parts = [problem.part(*bounds) for bounds in self._bounds]
@@ -93,9 +93,8 @@ class HybridSampler:
         ]
         # A thread of a pool that is busy compiling would keep an interrupted process alive.
         pool = self.pool if self.is_compiled else None
-        n_free = self.problem.n_rows - int(self.problem.pinned_rows.sum())
         group = LocalShards(shards, pool)
-        ParallelSweep(self.problem, group, n_free).sweep(state, adapt)
+        ParallelSweep(self.problem, group, self.problem.n_free_rows).sweep(state, adapt)
         room = max(shard.Z.shape[1] for shard in shards)
         if room > state.Z.shape[1]:
             state.Z = np.zeros((self.problem.n_rows, room), dtype=self.problem.dtype)

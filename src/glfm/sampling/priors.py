@@ -51,7 +51,7 @@ class Priors:
     def need_binary(self, to: str) -> None:
         """Refuse what features with scores have no answer for."""
         if self.weighted:
-            raise SchemaError(f'features="weighted" is for prediction: fit with features="binary" to {to}.')
+            raise SchemaError(f"weighted=True is for prediction: fit with weighted=False to {to}.")
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
-from typing import ClassVar
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,21 +15,116 @@ from glfm.frames.column import FloatArray
 from glfm.kinds.base import Evidence, Kind
 from glfm.kinds.levelled import LevelledKind
 from glfm.kinds.numeric import NumericKind
+from glfm.sampling.layout import Layout
 from glfm.sampling.priors import Priors
 
-__all__ = ["NO_ROWS", "Problem", "RowlessProblem"]
-
-NO_ROWS = (
-    "The model was saved with data=False, without its training rows, which this needs: load a file that has "
-    "them, or pass rows of your own where X is asked for."
-)
+__all__ = ["ColumnFacts", "LocalProblem", "Problem", "RowlessProblem"]
 
 _ROWS_PER_BLOCK = 2048  # a block of pseudo-observations stays in the cache while its columns are drawn
 
 
-@dataclass(frozen=True, eq=False)
+class ColumnFacts(NamedTuple):
+    """Facts about the observed cells of each column.
+
+    Attributes
+    ----------
+    spreads
+        Spread of the observed cells: a variance, an entropy, or 1 for other kinds.
+    level_counts
+        Number of observed cells at each level; empty for columns without levels.
+    """
+
+    spreads: tuple[float, ...]
+    level_counts: tuple[NDArray[np.int64], ...]
+
+
 class Problem:
-    """The fixed part of a fit.
+    """What a fit is conditioned on, wherever its rows are.
+
+    Attributes
+    ----------
+    kinds
+        Learnt kinds by column name, in the order of the columns.
+    priors
+        Hyper-parameters.
+    n_rows
+        Number of rows.
+    facts
+        Facts about the observed cells of each column.
+    """
+
+    kinds: Mapping[str, Kind]
+    priors: Priors
+    n_rows: int
+    facts: ColumnFacts
+
+    @property
+    def dtype(self) -> type[np.uint8] | type[np.float64]:
+        """Type of the features of rows: yes or no, or scores that are 0 where a feature is absent."""
+        return np.float64 if self.priors.weighted else np.uint8
+
+    @cached_property
+    def layout(self) -> Layout:
+        """The columns and their pseudo-columns."""
+        return Layout(self.kinds, self.priors.bias)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns."""
+        return self.layout.names
+
+    @property
+    def slices(self) -> tuple[slice, ...]:
+        """The free pseudo-columns of each column."""
+        return self.layout.slices
+
+    @property
+    def n_pseudo(self) -> int:
+        """Number of free pseudo-columns."""
+        return self.layout.n_pseudo
+
+    @property
+    def owner(self) -> NDArray[np.intp]:
+        """The column to which each free pseudo-column belongs."""
+        return self.layout.owner
+
+    def per_pseudo_column(self, values: Sequence[float] | FloatArray) -> FloatArray:
+        """Repeat a value per column for each of its free pseudo-columns."""
+        return self.layout.per_pseudo_column(values)
+
+    @cached_property
+    def noise(self) -> tuple[NDArray[np.bool_], FloatArray, FloatArray]:
+        """Per free pseudo-column: is its noise variance sampled; shape and rate of the prior."""
+        kinds = list(self.kinds.values())
+        sampled = np.array([kind.samples_noise for kind in kinds], dtype=np.bool_)
+        prior = np.array([kind.noise_prior for kind in kinds], dtype=np.float64).reshape(-1, 2)
+        return sampled[self.owner], prior[self.owner, 0], prior[self.owner, 1]
+
+    @cached_property
+    def harmonic(self) -> float:
+        """The harmonic number of the rows."""
+        return float((1.0 / np.arange(1, self.n_rows + 1)).sum())
+
+    def check_columns(self, what: str, good: NDArray[np.bool_]) -> None:
+        """Raise `SamplerError` that names the first column with a pseudo-column that is not good."""
+        if not good.all():
+            name = self.names[self.owner[np.flatnonzero(~good)[0]]]
+            raise SamplerError(f"The {what} of column {name!r} are not all finite.")
+
+
+@dataclass(frozen=True, eq=False)
+class RowlessProblem(Problem):
+    """A problem whose rows are not in this process."""
+
+    kinds: Mapping[str, Kind]
+    priors: Priors
+    n_rows: int
+    facts: ColumnFacts
+
+
+@dataclass(frozen=True, eq=False)
+class LocalProblem(Problem):
+    """A problem with its rows.
 
     Parameters
     ----------
@@ -42,12 +136,15 @@ class Problem:
         Hyper-parameters.
     pinned
         Rows that never have a feature; None: no row is pinned.
+    known_evidence
+        Evidence of the cells, if it has been computed already.
     """
 
     kinds: Mapping[str, Kind]
     x: FloatArray
     priors: Priors
     pinned: NDArray[np.bool_] | None = None
+    known_evidence: tuple[Evidence, ...] | None = None
 
     def __post_init__(self) -> None:
         if self.x.shape[1] != len(self.kinds):
@@ -57,41 +154,19 @@ class Problem:
                 f"inactive must be one yes or no for each of the {self.n_rows} rows, not {self.pinned.shape}."
             )
 
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
+    @cached_property
+    def n_rows(self) -> int:  # type: ignore[override]
         return int(self.x.shape[0])
-
-    @property
-    def dtype(self) -> type[np.uint8] | type[np.float64]:
-        """Of the features of rows: yes or no, or scores that are 0 where a feature is absent."""
-        return np.float64 if self.priors.weighted else np.uint8
-
-    @cached_property
-    def names(self) -> tuple[str, ...]:
-        """Names of the columns."""
-        return tuple(self.kinds)
-
-    @cached_property
-    def slices(self) -> tuple[slice, ...]:
-        """Where each column's free pseudo-columns stand."""
-        ends = np.cumsum([0] + [kind.n_free for kind in self.kinds.values()])
-        return tuple(slice(int(a), int(b)) for a, b in pairwise(ends))
-
-    @cached_property
-    def n_pseudo(self) -> int:
-        """Number of free pseudo-columns."""
-        return self.slices[-1].stop if self.slices else 0
-
-    @cached_property
-    def owner(self) -> NDArray[np.intp]:
-        """The column to which each free pseudo-column belongs."""
-        return np.repeat(np.arange(len(self.kinds)), [kind.n_free for kind in self.kinds.values()])
 
     @cached_property
     def pinned_rows(self) -> NDArray[np.bool_]:
         """True for rows that never have a feature."""
         return np.zeros(self.n_rows, dtype=np.bool_) if self.pinned is None else self.pinned
+
+    @cached_property
+    def n_free_rows(self) -> int:
+        """Number of rows that may have features."""
+        return self.n_rows - int(self.pinned_rows.sum())
 
     @cached_property
     def holes(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
@@ -110,23 +185,14 @@ class Problem:
     @cached_property
     def evidence(self) -> tuple[Evidence, ...]:
         """What each column's cells say of its pseudo-observations."""
+        if self.known_evidence is not None:
+            return self.known_evidence
         return tuple(kind.evidence(self.x[:, d].copy()) for d, kind in enumerate(self.kinds.values()))
 
     @cached_property
     def block_evidence(self) -> tuple[tuple[Evidence, ...], ...]:
         """The evidence, cut into blocks of rows."""
-        return tuple(
-            tuple(tuple(part[start:stop] for part in evidence) for evidence in self.evidence)
-            for start, stop in self.blocks
-        )
-
-    @cached_property
-    def noise(self) -> tuple[NDArray[np.bool_], FloatArray, FloatArray]:
-        """Per free pseudo-column: is its noise variance sampled; shape and rate of the prior."""
-        kinds = list(self.kinds.values())
-        sampled = np.array([kind.samples_noise for kind in kinds], dtype=np.bool_)
-        prior = np.array([kind.noise_prior for kind in kinds], dtype=np.float64).reshape(-1, 2)
-        return sampled[self.owner], prior[self.owner, 0], prior[self.owner, 1]
+        return tuple(_cut(self.evidence, start, stop) for start, stop in self.blocks)
 
     @cached_property
     def log_of(self) -> FloatArray:
@@ -134,75 +200,22 @@ class Problem:
         return np.asarray(np.log(np.maximum(np.arange(self.n_rows + 1.0), 1.0)))
 
     @cached_property
-    def harmonic(self) -> float:
-        """The harmonic number of the rows."""
-        return float((1.0 / np.arange(1, self.n_rows + 1)).sum())
-
-    @cached_property
-    def spreads(self) -> tuple[float, ...]:
-        """How far the observed cells of each column spread: a variance or an entropy; 1 for other kinds."""
-        spread = [
-            kind.spread(self.x[:, d]) if isinstance(kind, LevelledKind | NumericKind) else 1.0
-            for d, kind in enumerate(self.kinds.values())
-        ]
-        return tuple(spread)
-
-    @cached_property
-    def level_counts(self) -> tuple[NDArray[np.int64], ...]:
-        """How often each level of each column is observed; empty for columns without levels."""
-        counts = []
+    def facts(self) -> ColumnFacts:  # type: ignore[override]
+        spreads, counts = [], []
         for d, kind in enumerate(self.kinds.values()):
+            x = self.x[:, d]
+            spreads.append(kind.spread(x) if isinstance(kind, LevelledKind | NumericKind) else 1.0)
             n_levels = kind.n_levels if isinstance(kind, LevelledKind) else 0
-            seen = self.x[~np.isnan(self.x[:, d]), d] if n_levels else np.empty(0)
+            seen = x[~np.isnan(x)] if n_levels else np.empty(0)
             counts.append(np.bincount(seen.astype(np.intp), minlength=n_levels).astype(np.int64))
-        return tuple(counts)
+        return ColumnFacts(tuple(spreads), tuple(counts))
 
-    def part(self, start: int, stop: int) -> Problem:
+    def part(self, start: int, stop: int) -> LocalProblem:
         """Return the problem of some of the rows, with views of what is known of them."""
         pinned = None if self.pinned is None else self.pinned[start:stop]
-        part = Problem(self.kinds, self.x[start:stop], self.priors, pinned)
-        evidence = tuple(tuple(one[start:stop] for one in column) for column in self.evidence)
-        part.__dict__["evidence"] = evidence
-        return part
-
-    def check_columns(self, what: str, good: NDArray[np.bool_]) -> None:
-        """Raise the sentence that names the first column of a pseudo-column that is not good."""
-        if not good.all():
-            name = self.names[self.owner[np.flatnonzero(~good)[0]]]
-            raise SamplerError(f"The {what} of column {name!r} are not all finite.")
-
-    def per_pseudo_column(self, values: Sequence[float] | FloatArray) -> FloatArray:
-        """Repeat a value per column for each of its free pseudo-columns."""
-        return np.asarray(values, dtype=np.float64)[self.owner]
+        evidence = _cut(self.evidence, start, stop)
+        return LocalProblem(self.kinds, self.x[start:stop], self.priors, pinned, evidence)
 
 
-class RowlessProblem(Problem):
-    """What a fit was conditioned on, without its rows: enough for new rows, but not to go on.
-
-    Attributes
-    ----------
-    absent
-        The sentence that says why there are no rows.
-    """
-
-    absent: ClassVar[str] = NO_ROWS
-
-    def __init__(
-        self,
-        kinds: Mapping[str, Kind],
-        priors: Priors,
-        n_rows: int,
-        spreads: tuple[float, ...],
-        level_counts: tuple[NDArray[np.int64], ...],
-    ) -> None:
-        known = {"kinds": kinds, "priors": priors, "pinned": None, "_n_rows": n_rows}
-        self.__dict__.update(known, spreads=spreads, level_counts=level_counts)
-
-    @property
-    def x(self) -> FloatArray:
-        """Raise the sentence that says what is missing."""
-        raise DataError(self.absent)
-
-    @property
-    def n_rows(self) -> int:
-        return int(self.__dict__["_n_rows"])
+def _cut(evidence: tuple[Evidence, ...], start: int, stop: int) -> tuple[Evidence, ...]:
+    return tuple(tuple(part[start:stop] for part in column) for column in evidence)

@@ -27,7 +27,7 @@ from glfm.sampling.messages import (
     StartMessage,
     Sums,
 )
-from glfm.sampling.problem import Problem
+from glfm.sampling.problem import LocalProblem
 
 __all__ = ["Shard", "Stopped", "draw_cells", "look"]
 
@@ -52,7 +52,7 @@ class Shard:
     that has been proposed; once `stop` is set, work is given up.
     """
 
-    problem: Problem
+    problem: LocalProblem
     Z: NDArray[Any]
     Y: FloatArray
     scattered: NDArray[Any] | None = None
@@ -228,7 +228,7 @@ class Shard:
 
 def draw_cells(
     rng: Rng,
-    problem: Problem,
+    problem: LocalProblem,
     Z: NDArray[Any],
     width: int,
     weights: FloatArray,

@@ -15,7 +15,7 @@ from glfm.frames.column import FloatArray
 from glfm.kernels.random import fill_normals, stream, uniform
 from glfm.kernels.weights import are_finite, grows, sums_of_squares
 from glfm.kinds.base import Rng
-from glfm.sampling.problem import Problem
+from glfm.sampling.problem import LocalProblem, Problem
 
 __all__ = ["State"]
 
@@ -46,7 +46,9 @@ class State:
     sweep: int = 0
 
     @classmethod
-    def start(cls, problem: Problem, seed: np.random.SeedSequence, Z: NDArray[Any] | None = None) -> State:
+    def start(
+        cls, problem: LocalProblem, seed: np.random.SeedSequence, Z: NDArray[Any] | None = None
+    ) -> State:
         """Return a start near the data, at random, or one with the features, or scores, `Z`."""
         state = cls.blank(problem, seed)
         rng, bias = state.rng, int(problem.priors.bias)
@@ -123,7 +125,7 @@ class State:
         self.Z = room
 
 
-def _starting_features(rng: Rng, problem: Problem, Y: FloatArray) -> NDArray[np.uint8]:
+def _starting_features(rng: Rng, problem: LocalProblem, Y: FloatArray) -> NDArray[np.uint8]:
     """Return features to start from: random directions among the leading principal components of Y, cut.
 
     Each rotation of the components that stand out of the noise gives as many features; a few rotations give
@@ -153,7 +155,7 @@ def _starting_features(rng: Rng, problem: Problem, Y: FloatArray) -> NDArray[np.
     return Z[:, Z.any(axis=0)]
 
 
-def _column_means(problem: Problem, Y: FloatArray) -> FloatArray:
+def _column_means(problem: LocalProblem, Y: FloatArray) -> FloatArray:
     """Return the means of the pseudo-columns over their observed cells."""
     observed = ~np.isnan(problem.x)[:, problem.owner]
     return np.asarray(np.where(observed, Y, 0.0).sum(axis=0) / np.maximum(observed.sum(axis=0), 1))

@@ -8,14 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glfm.sampling.collapsed import CollapsedSampler
-from glfm.sampling.problem import Problem
+from glfm.sampling.problem import LocalProblem
 from glfm.sampling.state import State
 
 __all__ = ["carried"]
 
 
 def carried(
-    state: State, problem: Problem, source: NDArray[np.intp], features: NDArray[Any] | None = None
+    state: State, problem: LocalProblem, source: NDArray[np.intp], features: NDArray[Any] | None = None
 ) -> State:
     """Return a state for another table, from which a chain can go on; `state` stays as it is.
 

@@ -1,10 +1,10 @@
-"""Partial rows: the part of a question that says which cells are known."""
+"""Conditions: rows of which some cells are known, as in given=."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -15,11 +15,13 @@ from glfm.frames.frame import Frame
 from glfm.kinds import Kind
 from glfm.schema import Schema
 
-__all__ = ["Partial", "check_column", "read_partial"]
+__all__ = ["Condition", "Unseen", "check_column", "check_columns", "check_unseen", "read_condition"]
+
+Unseen = Literal["error", "missing"]
 
 
 @dataclass(frozen=True, eq=False)
-class Partial:
+class Condition:
     """Rows of which some cells are known.
 
     Attributes
@@ -54,7 +56,23 @@ def check_column(schema: Schema, column: object) -> Kind:
     )
 
 
-def read_partial(given: Any, schema: Schema, unseen: str, as_values: bool = False) -> Partial:
+def check_unseen(unseen: str) -> None:
+    """Refuse a rule for unseen levels that there is not."""
+    if unseen not in ("error", "missing"):
+        raise SchemaError(f'unseen is "error" or "missing", not {unseen!r}.')
+
+
+def check_columns(schema: Schema, names: Iterable[str]) -> None:
+    """Refuse a table with a column that the fit did not have."""
+    unknown = [name for name in names if name not in schema]
+    if unknown:
+        known = ", ".join(map(repr, list(schema)[:10])) + (", ..." if len(schema) > 10 else "")
+        raise DataError(
+            f"The table has a column {unknown[0]!r} that the fit had not: its columns were {known}."
+        )
+
+
+def read_condition(given: Any, schema: Schema, unseen: str, as_values: bool = False) -> Condition:
     """Read {column: value}, a table of partial rows, or None: one row of which nothing is known.
 
     Parameters
@@ -68,8 +86,7 @@ def read_partial(given: Any, schema: Schema, unseen: str, as_values: bool = Fals
     as_values
         Whether the cells are to be scored, so that those without a density pass.
     """
-    if unseen not in ("error", "missing"):
-        raise SchemaError(f'unseen is "error" or "missing", not {unseen!r}.')
+    check_unseen(unseen)
     frame = None
     if given is not None and not isinstance(given, Mapping):
         frame = Frame.read(given)
@@ -85,7 +102,7 @@ def read_partial(given: Any, schema: Schema, unseen: str, as_values: bool = Fals
         if frame is not None and name in frame.names:
             column = frame.column(name)
             x[:, d] = kind.encode_value(column, unseen) if as_values else kind.encode_new(column, unseen)
-    return Partial(x, None if given is None or isinstance(given, Mapping) else frame)
+    return Condition(x, None if given is None or isinstance(given, Mapping) else frame)
 
 
 def _cell(name: object, value: Any) -> pd.Series[Any]:

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from glfm.analysis.diagnostics import LABEL_FREE
 from glfm.errors import GLFMError, SchemaError
 from glfm.frames.column import FloatArray
-from glfm.frames.frame import Frame
 from glfm.kinds.levelled import LevelledKind
 from glfm.posterior.alignment import Alignment
+from glfm.posterior.fit import Fit
 from glfm.sampling.draws import Draw, Draws
-from glfm.sampling.problem import Problem
+from glfm.sampling.problem import LocalProblem, Problem
 
 __all__ = ["to_arviz"]
 
@@ -33,14 +33,7 @@ Variables = dict[str, NDArray[Any]]
 Named = dict[str, list[str]]
 
 
-def to_arviz(
-    frame: Frame,
-    problem: Problem,
-    draws: Draws,
-    aligned: Alignment,
-    seed: np.random.SeedSequence,
-    thin: int = 1,
-) -> Any:
+def to_arviz(fit: Fit, aligned: Alignment, thin: int = 1) -> Any:
     """Return an InferenceData (ArviZ 0.x) or a DataTree (1.x); see `GLFM.to_arviz`.
 
     Chains that were stopped early are cut to the length of the shortest.
@@ -48,6 +41,7 @@ def to_arviz(
     if not isinstance(thin, int) or thin < 1:
         raise SchemaError(f"thin is a whole number from 1 on, not {thin!r}.")
     arviz = _arviz()
+    problem, draws = fit.rows, fit.draws
     numbers = _chosen(draws, thin)
     shape = (len(numbers), len(numbers[0]))
     flat = [t for chain in numbers for t in chain]
@@ -62,14 +56,14 @@ def to_arviz(
     }
     coords |= {
         "feature": aligned.names,
-        "row": _labels(frame.labels),
+        "row": _labels(fit.table.labels),
         "pseudo_column": _pseudo_columns(problem),
     }
     rows, columns = np.nonzero(cells)
     labels = coords["row"]
     coords["cell"] = [f"{labels[n]}: {problem.names[d]}" for n, d in zip(rows, columns, strict=True)]
     dims["cells"] = ["cell"]
-    observed, replicated, more = _replicates(problem, draws, flat, seed)
+    observed, replicated, more = _replicates(problem, draws, flat, fit.seed)
     for name, (dim, seen) in more.items():
         dims[name] = [dim]
         coords[dim] = [labels[n] for n in seen] if isinstance(labels, list) else labels[seen]
@@ -194,7 +188,7 @@ def _features(problem: Problem, draws: Draws, aligned: Alignment, chosen: Sequen
 
 
 def _replicates(
-    problem: Problem, draws: Draws, chosen: Sequence[int], seed: np.random.SeedSequence
+    problem: LocalProblem, draws: Draws, chosen: Sequence[int], seed: np.random.SeedSequence
 ) -> tuple[Variables, Variables, dict[str, tuple[str, NDArray[np.intp]]]]:
     """Return the observed cells by column, replicates of them, and for each its dimension and rows."""
     rng = np.random.default_rng(seed)
@@ -207,8 +201,7 @@ def _replicates(
         each: list[FloatArray] = []
         for t in chosen:
             draw = draws[t]
-            location = draw.activations_of(rows) @ draw.weights[:, part]
-            each.append(kind.sample(rng, location, float(draw.variances[d]), draw.thetas[d]))
+            each.append(kind.sample(rng, draw.location(rows, part), float(draw.variances[d]), draw.thetas[d]))
         observed[name], replicated[name] = problem.x[rows, d], np.array(each)
         where[name] = f"{column}: row", rows
     return observed, replicated, where

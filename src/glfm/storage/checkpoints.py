@@ -11,11 +11,12 @@ from pathlib import Path
 import numpy as np
 
 from glfm.errors import FileError, SchemaError
+from glfm.posterior.fit import Fit
 from glfm.sampling.chain import Chain
 from glfm.sampling.draws import Draws
 from glfm.sampling.priors import Schedule
 from glfm.storage.archive import remove_partial
-from glfm.storage.model_files import Fitted, Stage, read, read_stage, write
+from glfm.storage.model_files import Stage, read, read_stage, write
 
 __all__ = ["Checkpoint", "is_finished", "resumed"]
 
@@ -38,7 +39,9 @@ class Checkpoint:
     every
         Seconds between two times that it is written.
     fit
-        What does not change while the fit runs, its stage at the beginning, and the chains.
+        The fit at its beginning.
+    stage
+        How far it has come.
     resume
         The file from which the fit goes on, if it does.
     """
@@ -47,7 +50,8 @@ class Checkpoint:
         self,
         path: str | PathLike[str],
         every: float,
-        fit: Fitted,
+        fit: Fit,
+        stage: Stage,
         resume: str | PathLike[str] | None = None,
     ) -> None:
         if not every > 0:
@@ -56,16 +60,16 @@ class Checkpoint:
         if not (resume is not None and _same_file(self.path, Path(resume))):
             _check_free(self.path)
         self._fit = fit
-        self.stage = fit.stage or Stage()
+        self.stage = stage
         remove_partial(self.path)
         self.save(fit.chains)  # what cannot be written should be known at once
 
     def save(self, chains: Sequence[Chain]) -> None:
         """Write the chains as they are between two sweeps; they may run on meanwhile."""
         begin = time.monotonic()
-        still = [chain.snapshot() for chain in chains]
+        still = tuple(chain.snapshot() for chain in chains)
         draws = Draws([draw for chain in still for draw in chain.draws])
-        write(replace(self._fit, chains=still, draws=draws, stage=self.stage), self.path)
+        write(replace(self._fit, chains=still, draws=draws), self.path, stage=self.stage)
         self.took = time.monotonic() - begin
 
     def start_round(self, number: int) -> None:
@@ -89,33 +93,35 @@ def is_finished(path: Path) -> bool:
     return stage is not None and stage.finished
 
 
-def resumed(path: str | PathLike[str], fit: Fitted) -> Fitted:
-    """Return a fit that goes on from a checkpoint, if that is of the same table, settings and seed."""
-    found = read(path, fit.parameters)
-    if found.stage is None:
+def resumed(path: str | PathLike[str], fit: Fit, until: str | None) -> tuple[Fit, Stage]:
+    """Return a fit that goes on from a checkpoint of the same table, settings and seed, and its stage."""
+    found, stage = read(path, fit.settings)
+    if stage is None:
         raise FileError(
             f"The file {str(path)!r} is a model and not a checkpoint: load it with glfm.load, and go on with "
             "continue_fit."
         )
     difference = _difference(found, fit)
+    if difference is None and stage.until != until:
+        difference = f"whose until is {stage.until!r} and not {until!r}"
     if difference is not None:
         raise FileError(
             f"The checkpoint {str(path)!r} is of another fit, {difference}: repeat that fit as it was, or "
             "start anew without resume and with another path."
         )
-    if not _belong(found):
+    if not _belong(found, stage):
         raise FileError(f"The checkpoint {str(path)!r} has other chains than its settings say: start anew.")
-    chains = []
+    problem, chains = fit.rows, []
     for was in found.chains:
-        chain = Chain(fit.problem, was.schedule, was.state, was.index, was.n_shards)
-        chain.draws = [replace(draw, problem=fit.problem) for draw in was.draws]
+        chain = Chain(problem, was.schedule, was.state, was.index, was.n_shards)
+        chain.draws = [replace(draw, layout=problem.layout, x=problem.x) for draw in was.draws]
         chains.append(chain)
-    return replace(fit, chains=chains, seed=found.seed, stage=found.stage)
+    return replace(fit, chains=tuple(chains), seed=found.seed), stage
 
 
-def _belong(found: Fitted) -> bool:
+def _belong(found: Fit, stage: Stage) -> bool:
     """Whether the chains of a checkpoint are those of its settings, and their draws those of their sweeps."""
-    settings, stage = found.parameters, found.stage or Stage()
+    settings = found.settings
     schedule = Schedule(settings["n_warmup"], settings["n_draws"], settings["thin"]).after(stage.round)
     return [chain.index for chain in found.chains] == list(range(settings["n_chains"])) and all(
         chain.schedule == schedule
@@ -125,21 +131,19 @@ def _belong(found: Fitted) -> bool:
     )
 
 
-def _difference(found: Fitted, fit: Fitted) -> str | None:
+def _difference(found: Fit, fit: Fit) -> str | None:
     """Say in what two fits differ; None: in nothing that matters to their draws."""
-    for name, here in fit.parameters.items():
-        there = found.parameters.get(name)
+    for name, here in fit.settings.items():
+        there = found.settings.get(name)
         if name not in _FREE and there != (tuple(here) if isinstance(here, list) else here):
             return f"whose {name} is {there!r} and not {here!r}"
-    if fit.parameters["random_state"] is not None and not _same_seed(found.seed, fit.seed):
-        return f"whose random_state is {found.parameters['random_state']!r}"
-    if found.stage is not None and fit.stage is not None and found.stage.until != fit.stage.until:
-        return f"whose until is {found.stage.until!r} and not {fit.stage.until!r}"
+    if fit.settings["random_state"] is not None and not _same_seed(found.seed, fit.seed):
+        return f"whose random_state is {found.settings['random_state']!r}"
     return _difference_of_tables(found, fit)
 
 
-def _difference_of_tables(found: Fitted, fit: Fitted) -> str | None:
-    there, here = found.problem, fit.problem
+def _difference_of_tables(found: Fit, fit: Fit) -> str | None:
+    there, here = found.rows, fit.rows
     if there.names != here.names:
         odd = [name for name in (*there.names, *here.names) if (name in there.names) != (name in here.names)]
         return (

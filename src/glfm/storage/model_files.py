@@ -3,30 +3,31 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from glfm import __version__
 from glfm.errors import DataError, FileError, GLFMError
-from glfm.frames.column import Column, FloatArray
+from glfm.frames.column import FloatArray
 from glfm.frames.frame import Frame
+from glfm.posterior.fit import Fit
 from glfm.sampling.chain import Chain
 from glfm.sampling.draws import Draw, Draws
 from glfm.sampling.priors import Priors, Schedule
-from glfm.sampling.problem import NO_ROWS, Problem, RowlessProblem
+from glfm.sampling.problem import ColumnFacts, LocalProblem, Problem, RowlessProblem
 from glfm.sampling.state import State
 from glfm.schema import Schema
 from glfm.schema.encoding import encode
 from glfm.storage.archive import Reader, Writer, whole
 from glfm.storage.tables import pack, unpack
 
-__all__ = ["AbsentRows", "Fitted", "Stage", "read", "read_stage", "write"]
+__all__ = ["Stage", "read", "read_stage", "write"]
 
 _FORMAT, _VERSION = "glfm-model", 1
 _SMALLEST, _LARGEST = 1e-151, 1e151  # of the numbers of a fit: their squares are numbers too
@@ -51,80 +52,21 @@ class Stage:
     finished: bool = False
 
 
-@dataclass(frozen=True, eq=False)
-class Fitted:
-    """Everything that a fitted model is.
-
-    Attributes
-    ----------
-    parameters
-        Of the estimator, by name.
-    chains
-        Where the chains stand; none if the training rows are not there.
-    seed
-        Of whatever is sampled after the fit.
-    stage
-        Of a checkpoint, which alone may be without draws; None: a model that was saved.
-    """
-
-    parameters: Mapping[str, Any]
-    schema: Schema
-    frame: Frame
-    problem: Problem
-    chains: list[Chain]
-    draws: Draws
-    seed: np.random.SeedSequence
-    stage: Stage | None = None
-
-
-class AbsentRows(Frame):
-    """The table of a fit whose rows were left out of its file: whatever is asked of it is refused."""
-
-    absent: ClassVar[str] = NO_ROWS
-
-    def __init__(self, names: Iterable[object], n_rows: int) -> None:
-        super().__init__(names, n_rows)
-        self.is_named = self.names != [f"x{i}" for i in range(len(self.names))]
-
-    def column(self, name: str) -> Column:
-        raise DataError(self.absent)
-
-    def new(self, values: Mapping[str, NDArray[Any]]) -> Any:
-        raise DataError(self.absent)
-
-    def impute(self, *arguments: Any) -> Any:
-        """Return the table with its holes filled; one that is in partitions can."""
-        raise DataError(self.absent)
-
-    @property
-    def labels(self) -> Any:
-        raise DataError(self.absent)
-
-    def _set_cells(self, column: Column, values: NDArray[Any], rows: NDArray[np.intp]) -> Any:
-        raise DataError(self.absent)
-
-    def _new_column(self, name: str, values: list[Any]) -> Any:
-        raise DataError(self.absent)
-
-    def _assemble(self, columns: Mapping[str, Any], names: list[str]) -> Any:
-        raise DataError(self.absent)
-
-
 # ---- writing
 
 
-def write(fit: Fitted, path: str | PathLike[str], data: bool = True) -> None:
-    """Write a fitted model to one file, with or without its training rows."""
-    if data and (isinstance(fit.problem, RowlessProblem) or isinstance(fit.frame, AbsentRows)):
+def write(fit: Fit, path: str | PathLike[str], data: bool = True, stage: Stage | None = None) -> None:
+    """Write a fit to one file, with or without its training rows; a checkpoint also has its `stage`."""
+    if data and fit.frame is None:
         raise DataError("The model has not got its training rows here: save it with data=False.")
     writer = Writer()
-    given = fit.parameters["schema"]
+    given = fit.settings["schema"]
     head: dict[str, Any] = {
         "format": _FORMAT,
         "version": _VERSION,
         "glfm": __version__,
         "parameters": {
-            **{name: _plain(value) for name, value in fit.parameters.items()},
+            **{name: _plain(value) for name, value in fit.settings.items()},
             "schema": None
             if given is None
             else _schema(given if isinstance(given, Schema) else Schema(given)),
@@ -138,23 +80,24 @@ def write(fit: Fitted, path: str | PathLike[str], data: bool = True) -> None:
         "inactive": False,
         "chains": [],
     }
-    if fit.stage is not None:
-        head["checkpoint"] = asdict(fit.stage)
+    if stage is not None:
+        head["checkpoint"] = asdict(stage)
     _write_draws(writer, fit.problem, fit.draws)
     if data:
-        head["table"] = pack(fit.frame, writer)
+        head["table"] = pack(fit.table, writer)
         head["chains"] = [_write_chain(writer, i, chain) for i, chain in enumerate(fit.chains)]
-        head["inactive"] = fit.problem.pinned is not None
-        if fit.problem.pinned is not None:
-            writer.array("inactive", fit.problem.pinned)
+        pinned = fit.rows.pinned
+        head["inactive"] = pinned is not None
+        if pinned is not None:
+            writer.array("inactive", pinned)
     else:
-        writer.array("columns/spread", np.array(fit.problem.spreads))
-        for d, counts in enumerate(fit.problem.level_counts):
+        writer.array("columns/spread", np.array(fit.problem.facts.spreads))
+        for d, counts in enumerate(fit.problem.facts.level_counts):
             writer.array(f"columns/{d}/counts", counts)
         writer.array("draws/log_likelihood", np.array([draw.log_likelihood for draw in fit.draws]))
     writer.json("model", head)
     # Most of a checkpoint does not compress, and nobody should wait for it.
-    writer.write(Path(path), compress=fit.stage is None)
+    writer.write(Path(path), compress=stage is None)
 
 
 def _plain(value: Any) -> Any:
@@ -226,12 +169,12 @@ def _joined(parts: Collection[FloatArray]) -> FloatArray:
 # ---- reading
 
 
-def read(path: str | PathLike[str], known: Collection[str]) -> Fitted:
-    """Read a fitted model; `known` are the names of parameters that an estimator of today has."""
+def read(path: str | PathLike[str], known: Collection[str]) -> tuple[Fit, Stage | None]:
+    """Read a fit, and its stage if it is a checkpoint; `known` are the parameters of an estimator."""
     with Reader(Path(path)) as reader:
         head = _head(reader, path)
         try:
-            fit = _read(head, reader, known)
+            found = _read(head, reader, known)
         except FileError:
             raise
         except GLFMError as error:
@@ -239,7 +182,7 @@ def read(path: str | PathLike[str], known: Collection[str]) -> Fitted:
         except (LookupError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
             raise reader.error("what it says of the fit makes no sense") from error
         reader.finish()
-        return fit
+        return found
 
 
 def read_stage(path: str | PathLike[str]) -> Stage | None:
@@ -270,7 +213,7 @@ def _stage(head: dict[str, Any], reader: Reader) -> Stage | None:
             raise reader.error("what it says of its checkpoint makes no sense")
 
 
-def _read(head: dict[str, Any], reader: Reader, known: Collection[str]) -> Fitted:
+def _read(head: dict[str, Any], reader: Reader, known: Collection[str]) -> tuple[Fit, Stage | None]:
     schema = Schema.from_json(json.dumps(head["schema"]))
     priors = _priors(head["priors"])
     rowless = head["table"] is None
@@ -281,31 +224,36 @@ def _read(head: dict[str, Any], reader: Reader, known: Collection[str]) -> Fitte
             reader.array(f"columns/{d}/counts", np.int64, (getattr(kind, "n_levels", 0),))
             for d, kind in enumerate(schema.kinds.values())
         ]
-        problem: Problem = RowlessProblem(schema.kinds, priors, n_rows, tuple(spreads), tuple(counts))
-        frame: Frame = AbsentRows(schema, n_rows)
+        facts = ColumnFacts(tuple(spreads), tuple(counts))
+        problem: Problem = RowlessProblem(schema.kinds, priors, n_rows, facts)
+        frame: Frame | None = None
     else:
         frame = unpack(head["table"], reader)
         if frame.names != list(schema) or frame.n_rows != head["n_rows"]:
             raise reader.error("its table has other columns or rows than its fit")
         pinned = reader.array("inactive", np.bool_, (frame.n_rows,)) if head["inactive"] else None
-        problem = Problem(schema.kinds, encode(frame, schema.kinds).x, priors, pinned)
+        problem = LocalProblem(schema.kinds, encode(frame, schema.kinds).x, priors, pinned)
     stage = _stage(head, reader)
     n_draws = whole(reader, head["n_draws"], least=0 if stage is not None and not rowless else 1)
     draws = _read_draws(reader, problem, n_draws, rowless)
-    chains = [_read_chain(reader, problem, i, one, draws) for i, one in enumerate(head["chains"])]
+    chains = []
+    if isinstance(problem, LocalProblem):
+        chains = [_read_chain(reader, problem, i, one, draws) for i, one in enumerate(head["chains"])]
     if not rowless and sum(len(chain.draws) for chain in chains) != len(draws):
         raise reader.error("its draws belong to other chains")
     key = tuple(whole(reader, part) for part in head["seed"]["spawn_key"])
     seed = np.random.SeedSequence(whole(reader, head["seed"]["entropy"], most=2**4096), spawn_key=key)
     parameters = _parameters(head["parameters"], reader, known)
-    return Fitted(parameters, schema, frame, problem, chains, Draws(draws), seed, stage)
+    return Fit(parameters, schema, frame, problem, tuple(chains), Draws(draws), seed), stage
 
 
 def _parameters(stored: dict[str, Any], reader: Reader, known: Collection[str]) -> dict[str, Any]:
     unknown = sorted(set(stored) - set(known))
     if unknown:
         raise reader.error(f"its model has a parameter {unknown[0]!r}, which this version of glfm has not")
-    stored = {"features": "binary", **stored}  # which earlier files need not say
+    stored = {"unseen": "error", "weighted": False, **stored}  # which earlier files need not say
+    if "features" in stored:  # the name of `weighted` in earlier files
+        stored["weighted"] = stored.pop("features") == "weighted"
     parameters = {name: tuple(v) if isinstance(v, list) else v for name, v in stored.items()}
     if parameters.get("schema") is not None:
         parameters["schema"] = Schema.from_json(json.dumps(parameters["schema"]))
@@ -370,10 +318,11 @@ def _read_draws(reader: Reader, problem: Problem, n_draws: int, rowless: bool) -
     features = [packed[t].reshape(n_rows, -1)[:, : -(-n_features[t] // 8)].copy() for t in range(n_draws)]
     weighted = problem.priors.weighted
     scores = _scores(reader, "draws/scores", features, n_features, np.float32) if weighted else None
+    x = problem.x if isinstance(problem, LocalProblem) else None
     draws = []
     for t in range(n_draws):
         draw = Draw(
-            problem=problem,
+            layout=problem.layout,
             chain=chain[t],
             index=index[t],
             alpha=float(alpha[t]),
@@ -382,11 +331,11 @@ def _read_draws(reader: Reader, problem: Problem, n_draws: int, rowless: bool) -
             thetas=tuple(_thetas(reader, problem, theta[t])),
             packed=features[t],
             scores=None if scores is None else scores[t],
+            x=x,
+            known_log_likelihood=None if likelihood is None else float(likelihood[t]),
         )
         if not draw.Z.any(axis=0).all():
             raise reader.error("it has a feature that no row has")
-        if likelihood is not None:
-            draw.__dict__["log_likelihood"] = float(likelihood[t])
         draws.append(draw)
     return draws
 
@@ -412,7 +361,9 @@ def _scores(
     return found
 
 
-def _read_chain(reader: Reader, problem: Problem, i: int, head: dict[str, Any], draws: list[Draw]) -> Chain:
+def _read_chain(
+    reader: Reader, problem: LocalProblem, i: int, head: dict[str, Any], draws: list[Draw]
+) -> Chain:
     bias, n_rows = int(problem.priors.bias), problem.n_rows
     width = whole(reader, head["width"], least=bias)
     room = whole(reader, head["room"], least=max(width, 1))

@@ -19,11 +19,11 @@ Scores
 >>> import numpy as np
 >>> from glfm.kinds.real import Real
 >>> from glfm.sampling.priors import Priors
->>> from glfm.sampling.problem import Problem
+>>> from glfm.sampling.problem import LocalProblem
 >>> from glfm.testing import enumerate_posterior, visit
 >>> real = Real(shift=0.0, scale=1.0, unit=1.0, noise_variance=0.5)
 >>> x = np.array([[1.5, -1.0], [1.2, -0.8], [-0.3, 0.9]])
->>> problem = Problem({"a": real, "b": real}, x, Priors(alpha=1.0, max_features=3))
+>>> problem = LocalProblem({"a": real, "b": real}, x, Priors(alpha=1.0, max_features=3))
 >>> posterior = enumerate_posterior(problem)
 >>> posterior.n_features_probability.round(3)
 array([0.141, 0.339, 0.327, 0.192])
@@ -34,6 +34,7 @@ True
 
 from glfm.testing.enumeration import Enumeration, Sampler, enumerate_posterior, visit
 from glfm.testing.equality import assert_same_draws
+from glfm.testing.fits import make_fit
 from glfm.testing.geweke import geweke_scores
 from glfm.testing.likelihood import column_log_likelihood
 from glfm.testing.rectangle import rectangle_log_probability
@@ -53,6 +54,7 @@ __all__ = [
     "column_log_likelihood",
     "enumerate_posterior",
     "geweke_scores",
+    "make_fit",
     "rectangle_log_probability",
     "sbc_ranks",
     "score_table",

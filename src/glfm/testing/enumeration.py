@@ -17,7 +17,7 @@ from scipy.special import logsumexp
 from glfm.frames.column import FloatArray
 from glfm.kinds.base import Kind
 from glfm.sampling.collapsed import CollapsedSampler
-from glfm.sampling.problem import Problem
+from glfm.sampling.problem import LocalProblem
 from glfm.sampling.state import State
 from glfm.testing.likelihood import column_log_likelihood
 from glfm.testing.scores import score_table
@@ -151,7 +151,7 @@ class Enumeration:
 
 
 def enumerate_posterior(
-    problem: Problem, max_features: int | None = None, accuracy: float = 1e-5
+    problem: LocalProblem, max_features: int | None = None, accuracy: float = 1e-5
 ) -> Enumeration:
     """Return the exact posterior of the features of a tiny table.
 
@@ -191,12 +191,12 @@ def enumerate_posterior(
 
 
 def visit(
-    problem: Problem,
+    problem: LocalProblem,
     posterior: Enumeration,
     n_sweeps: int,
     seed: int = 0,
     n_warmup: int = 500,
-    make_sampler: Callable[[Problem], Sampler] = CollapsedSampler,
+    make_sampler: Callable[[LocalProblem], Sampler] = CollapsedSampler,
 ) -> NDArray[np.intp]:
     """Run a chain and return the class of `posterior` in which each sweep ends.
 
@@ -267,7 +267,7 @@ def _coactivation(histories: tuple[int, ...], n_rows: int) -> NDArray[np.int64]:
     return Z @ Z.T
 
 
-def _log_prior(histories: tuple[int, ...], problem: Problem) -> float:
+def _log_prior(histories: tuple[int, ...], problem: LocalProblem) -> float:
     """Return the log probability of a class under the Indian buffet process, alpha integrated out."""
     n_rows, n_features, priors = problem.n_rows, len(histories), problem.priors
     log_p = 0.0

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from glfm.kinds.base import Kind
 from glfm.sampling.collapsed import CollapsedSampler
 from glfm.sampling.priors import Priors
-from glfm.sampling.problem import Problem
+from glfm.sampling.problem import LocalProblem
 from glfm.sampling.state import State
 from glfm.testing.enumeration import Sampler
 from glfm.testing.scores import score_table
@@ -42,7 +42,7 @@ def geweke_scores(
     n_sweeps: int = 20_000,
     n_batches: int = 100,
     seed: int = 0,
-    make_sampler: Callable[[Problem], Sampler] = CollapsedSampler,
+    make_sampler: Callable[[LocalProblem], Sampler] = CollapsedSampler,
 ) -> pd.DataFrame:
     """Run Geweke's test and return a table of z-scores.
 
@@ -85,7 +85,7 @@ def geweke_scores(
 
     rng = np.random.default_rng(seeds[1])
     draw = simulate_prior(rng, kinds, n_rows, priors, pinned)
-    problem = Problem(kinds, np.where(holes, np.nan, draw.x), priors, pinned)
+    problem = LocalProblem(kinds, np.where(holes, np.nan, draw.x), priors, pinned)
     state = to_state(draw, problem, seeds[2])
     bias = int(priors.bias)
     chain = np.empty((n_sweeps, len(names)))
@@ -94,14 +94,14 @@ def geweke_scores(
         Z = state.Z[:, bias : state.width]
         Y, x = simulate_cells(rng, columns, row_means(Z, state.B), state.variance, state.theta)
         state.Y[:] = Y
-        problem = Problem(kinds, np.where(holes, np.nan, x), priors, pinned)
+        problem = LocalProblem(kinds, np.where(holes, np.nan, x), priors, pinned)
         draw = PriorDraw(Z, state.alpha, state.B, state.variance, state.theta, Y, x)
         chain[i] = _quantities(columns, priors, draw, ~holes)
     error = expected.std(axis=0, ddof=1) / np.sqrt(n_prior)
     return score_table(names, chain, expected.mean(axis=0), error, n_batches)
 
 
-def to_state(draw: PriorDraw, problem: Problem, seed: np.random.SeedSequence) -> State:
+def to_state(draw: PriorDraw, problem: LocalProblem, seed: np.random.SeedSequence) -> State:
     """Return a draw of everything as a state of a chain."""
     state = State.start(problem, seed, draw.Z)
     state.Y[:] = draw.Y

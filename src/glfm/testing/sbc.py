@@ -17,12 +17,13 @@ from scipy.stats import chi2, norm
 
 from glfm.frames.column import FloatArray
 from glfm.kinds.base import Kind
-from glfm.posterior.cells import cells_of
+from glfm.posterior.cells import column_cells
 from glfm.posterior.rows import NewRows, Rows, TrainingRows
 from glfm.sampling.chain import Chain
 from glfm.sampling.draws import Draw
 from glfm.sampling.priors import Priors, Schedule
-from glfm.sampling.problem import Problem
+from glfm.sampling.problem import LocalProblem, Problem
+from glfm.testing.fits import make_fit
 from glfm.testing.scores import score_table
 from glfm.testing.simulation import PriorDraw, simulate_prior
 
@@ -145,12 +146,12 @@ def sbc_ranks(
         to_simulate, to_run, to_place = table.spawn(3)
         rng = np.random.default_rng(to_simulate)
         truth = _simulated(rng, kinds, n_rows, priors, hidden)
-        chain = make_chain(truth.seen.problem, schedule, to_run)
+        chain = make_chain(truth.problem, schedule, to_run)
         for _ in chain:
             pass
-        known = np.array([list(_quantities(draw).values()) for draw in chain.draws])
-        names = list(_quantities(truth.seen))
-        at = dict(zip(names, _ranked(rng, known, list(_quantities(truth.seen).values())), strict=True))
+        known = np.array([list(_quantities(truth.problem, draw).values()) for draw in chain.draws])
+        true = _quantities(truth.problem, truth.seen)
+        at = dict(zip(true, _ranked(rng, known, list(true.values())), strict=True))
         within: dict[str, float] = {}
         for label, rows, x in truth.asked(chain, to_place):
             for d, name in enumerate(kinds):
@@ -166,6 +167,7 @@ def sbc_ranks(
 class _Truth:
     """What a simulated table hides: its parameters, one cell per column, one whole row."""
 
+    problem: LocalProblem
     seen: Draw
     cells: list[tuple[int, float]]
     row: FloatArray | None
@@ -174,12 +176,11 @@ class _Truth:
         self, chain: Chain, seed: np.random.SeedSequence
     ) -> list[tuple[str, Rows, list[tuple[int, float]]]]:
         """Return which cells of which rows are asked for: per column the row and the value."""
-        cells: list[tuple[str, Rows, list[tuple[int, float]]]] = [
-            ("cell", TrainingRows(chain.problem, chain.draws), self.cells)
-        ]
+        fit = make_fit(self.problem, chain.draws, seed)
+        cells: list[tuple[str, Rows, list[tuple[int, float]]]] = [("cell", TrainingRows(fit), self.cells)]
         if self.row is not None:
             nothing = np.full((1, self.row.size), np.nan)
-            new = NewRows(nothing, chain.problem, chain.draws, seed, n_jobs=1)
+            new = NewRows(nothing, fit, n_jobs=1)
             cells.append(("new row's cell", new, [(0, float(value)) for value in self.row]))
         return cells
 
@@ -192,18 +193,18 @@ def _simulated(
     holes = rng.random((n_rows, len(kinds))) < hidden
     asked = rng.integers(n_rows, size=len(kinds))
     holes[asked, np.arange(len(kinds))] = True
-    problem = Problem(kinds, np.where(holes, np.nan, draw.x[:n_rows]), priors)
+    problem = LocalProblem(kinds, np.where(holes, np.nan, draw.x[:n_rows]), priors)
     cells = [(int(n), float(draw.x[n, d])) for d, n in enumerate(asked)]
-    return _Truth(_as_draw(draw, problem), cells, draw.x[n_rows] if extra else None)
+    return _Truth(problem, _as_draw(draw, problem), cells, draw.x[n_rows] if extra else None)
 
 
-def _as_draw(draw: PriorDraw, problem: Problem) -> Draw:
+def _as_draw(draw: PriorDraw, problem: LocalProblem) -> Draw:
     """Return the truth as the chain would keep it: without features that only hidden rows have."""
     Z = draw.Z[: problem.n_rows]
     had = np.asarray(Z.any(axis=0))
     bias = np.ones(int(problem.priors.bias), dtype=np.bool_)
     return Draw(
-        problem=problem,
+        layout=problem.layout,
         chain=0,
         index=0,
         alpha=draw.alpha,
@@ -212,12 +213,12 @@ def _as_draw(draw: PriorDraw, problem: Problem) -> Draw:
         thetas=tuple(draw.theta),
         packed=np.packbits(Z[:, had] != 0, axis=1),
         scores=Z[:, had].astype(np.float32) if problem.priors.weighted else None,
+        x=problem.x,
     )
 
 
-def _quantities(draw: Draw) -> dict[str, float]:
+def _quantities(problem: LocalProblem, draw: Draw) -> dict[str, float]:
     """Return what is ranked of a draw; the likelihood makes a chain visible that does not heed the table."""
-    problem = draw.problem
     found: dict[str, float] = {"K": draw.n_features, "sum Z": int(draw.Z.sum())}
     if problem.priors.alpha is None:
         found["alpha"] = draw.alpha
@@ -250,7 +251,7 @@ def _placed(
     sample = [
         kind.sample(rng, m, float(s2), theta) for m, s2, theta in zip(at, variances, thetas, strict=True)
     ]
-    left, right = cells_of(kind, at, variances, thetas).log_tails(np.array([value]))
+    left, right = column_cells(draws, d, at).log_tails(np.array([value]))
     below, upto = 1.0 - np.exp(right[0]), np.exp(left[0])
     return np.concatenate(sample), float(below + rng.random() * (upto - below))
 

@@ -17,7 +17,7 @@ from glfm.frames.column import FloatArray
 from glfm.kinds.base import Kind
 from glfm.sampling.collapsed import CollapsedSampler
 from glfm.sampling.priors import Priors
-from glfm.sampling.problem import Problem
+from glfm.sampling.problem import LocalProblem
 from glfm.sampling.state import State
 from glfm.testing.geweke import to_state
 from glfm.testing.scores import score_table
@@ -52,7 +52,7 @@ def transition_scores(
     n_prior: int = 2_000,
     times: int = 3,
     seed: int = 0,
-    make_sampler: Callable[[Problem], CollapsedSampler] = CollapsedSampler,
+    make_sampler: Callable[[LocalProblem], CollapsedSampler] = CollapsedSampler,
 ) -> pd.DataFrame:
     """Apply one transition to draws from the prior and return a table of z-scores.
 
@@ -84,7 +84,7 @@ def transition_scores(
     before, after = [], []
     for to_move in seeds[1].spawn(n_prior):
         draw = simulate_prior(rng, kinds, n_rows, priors, pinned)
-        problem = Problem(kinds, np.where(holes, np.nan, draw.x), priors, pinned)
+        problem = LocalProblem(kinds, np.where(holes, np.nan, draw.x), priors, pinned)
         state = to_state(draw, problem, to_move)
         before.append(_quantities(problem, state, stale))
         sampler = make_sampler(problem)
@@ -97,7 +97,7 @@ def transition_scores(
     return scores.assign(exact=was.mean(axis=0), chain=now.mean(axis=0))
 
 
-def _quantities(problem: Problem, state: State, stale: str) -> dict[str, float]:
+def _quantities(problem: LocalProblem, state: State, stale: str) -> dict[str, float]:
     """Return what must keep its distribution, in units of the noise so that variances are finite."""
     bias = int(problem.priors.bias)
     Z = state.Z[:, bias : state.width].astype(np.float64)

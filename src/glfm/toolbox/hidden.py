@@ -82,8 +82,8 @@ def _levels(data: Data, d: int) -> list[float]:
 
 def hidden_of(draw: Draw, seconds: float) -> dict[str, Any]:
     """Return a draw as a dictionary of arrays, its features in order of how common they are."""
-    kinds = list(draw.problem.kinds.values())
-    bias = int(draw.problem.priors.bias)
+    kinds = list(draw.layout.kinds.values())
+    bias = int(draw.layout.bias)
     order = np.concatenate([np.arange(bias), bias + feature_order(draw)]).astype(np.intp)
     n_levels = [kind.n_levels if isinstance(kind, LevelledKind) else 1 for kind in kinds]
     n_columns, most = len(kinds), max(n_levels)
@@ -91,7 +91,7 @@ def hidden_of(draw: Draw, seconds: float) -> dict[str, Any]:
     theta = np.full((n_columns, most), np.inf)
     levels = np.empty(n_columns, dtype=object)
     for d, kind in enumerate(kinds):
-        B[d, :, : kind.n_free] = draw.weights[order, draw.problem.slices[d]]
+        B[d, :, : kind.n_free] = draw.weights[order, draw.layout.slices[d]]
         theta[d, : draw.thetas[d].size] = draw.thetas[d]
         if isinstance(kind, LevelledKind):
             levels[d] = np.array(kind.levels, dtype=np.float64)

@@ -13,12 +13,12 @@ from glfm.errors import FitWarning
 from glfm.frames.column import Column, FloatArray
 from glfm.kinds.levelled import LevelledKind
 from glfm.posterior.alignment import representative
-from glfm.posterior.cells import cells_of
+from glfm.posterior.cells import column_cells
 from glfm.sampling.chain import Chain
 from glfm.sampling.draws import Draws
 from glfm.sampling.engine import LocalEngine
 from glfm.sampling.priors import Priors, Schedule
-from glfm.sampling.problem import Problem
+from glfm.sampling.problem import LocalProblem
 from glfm.sampling.state import State
 from glfm.toolbox.hidden import hidden_of, learn_kinds, read_features
 from glfm.toolbox.reading import Data, Params, read
@@ -75,14 +75,12 @@ def complete(
     table, settings = read(data, params)
     draws, seconds = _sample(table, settings, hidden)
     X = table.X
-    problem = draws[0].problem
-    for d, kind in enumerate(problem.kinds.values()):
+    layout = draws[0].layout
+    for d, kind in enumerate(layout.kinds.values()):
         rows = np.flatnonzero(np.isnan(X[:, d]))
         if not rows.size:
             continue
-        locations = [draw.activations_of(rows) @ draw.weights[:, problem.slices[d]] for draw in draws]
-        variances = np.array([draw.variances[d] for draw in draws])
-        cells = cells_of(kind, locations, variances, [draw.thetas[d] for draw in draws])
+        cells = column_cells(draws, d, [draw.location(rows, layout.slices[d]) for draw in draws])
         best = cells.mode() if isinstance(kind, LevelledKind) else cells.quantile(0.5)
         X[rows, d] = kind.decode(best).astype(np.float64)
     return X, hidden_of(draws[representative(draws)], seconds)
@@ -101,7 +99,7 @@ def _sample(table: Data, settings: Params, hidden: Mapping[str, Any] | None) -> 
         bias=bool(settings.bias),
         max_features=settings.maxK,
     )
-    problem = Problem(kinds, np.asfortranarray(x), priors)
+    problem = LocalProblem(kinds, np.asfortranarray(x), priors)
     seeds = np.random.SeedSequence(settings.seed).spawn(settings.chains)
     chains = [Chain(problem, _schedule(settings.Niter), seed, i) for i, seed in enumerate(seeds)]
     if Z is not None:

@@ -15,7 +15,7 @@ from glfm.frames.column import Column
 from glfm.kinds import KINDS, Kind
 from glfm.sampling.draws import Draw
 from glfm.sampling.priors import Priors
-from glfm.sampling.problem import Problem
+from glfm.sampling.problem import LocalProblem, Problem
 from kind_examples import EXAMPLES, example_of
 
 PATTERNS = np.array([[0, 0], [1, 0], [0, 1], [1, 1]], dtype=bool)
@@ -23,7 +23,7 @@ PATTERNS = np.array([[0, 0], [1, 0], [0, 1], [1, 1]], dtype=bool)
 
 def table(kinds: dict[str, Kind], counts=(5, 3, 2, 4)) -> Problem:
     """Return a table without a single observed cell: only its kinds and its size matter here."""
-    return Problem(kinds, np.full((sum(counts), len(kinds)), np.nan), Priors())
+    return LocalProblem(kinds, np.full((sum(counts), len(kinds)), np.nan), Priors())
 
 
 def drawn(problem: Problem, counts=(5, 3, 2, 4), seed: int = 0, scale: float = 1.0, index: int = 0) -> Draw:
@@ -161,7 +161,7 @@ class TestInformation:
 
     @pytest.mark.parametrize("bias", [True, False])
     def test_no_features(self, bias):
-        problem = Problem(learnt(), np.full((5, 5), np.nan), Priors(bias=bias))
+        problem = LocalProblem(learnt(), np.full((5, 5), np.nan), Priors(bias=bias))
         draw = Draw(
             problem,
             0,

@@ -17,7 +17,7 @@ from glfm.frames.column import Column
 from glfm.kinds import Kind, find_kind
 from glfm.sampling.chain import Chain
 from glfm.sampling.priors import Priors, Schedule
-from glfm.sampling.problem import Problem
+from glfm.sampling.problem import LocalProblem
 
 NAN = float("nan")
 
@@ -65,7 +65,7 @@ class TestProbabilities:
     def fitted(self, kind: Kind, x: np.ndarray) -> Chain:
         learnt = kind.learn(Column("x", x, "integer"))
         chain = Chain(
-            Problem({"x": learnt}, x[:, None], Priors()), Schedule(20, 5), np.random.SeedSequence(0)
+            LocalProblem({"x": learnt}, x[:, None], Priors()), Schedule(20, 5), np.random.SeedSequence(0)
         )
         for _ in chain:
             pass

@@ -12,7 +12,7 @@ from column_cases import CASES
 from glfm.errors import DataError, FitWarning, SchemaError
 from glfm.frames.edits import appended, edited, taken
 from glfm.frames.frame import Frame
-from glfm.sampling.problem import Problem
+from glfm.sampling.problem import LocalProblem
 from glfm.sampling.transfer import carried
 from tables import QUICK, mixed
 
@@ -202,7 +202,7 @@ class TestState:
         first = chain.state.Z[:, bias] == 1
         kept = np.flatnonzero(~first)
         old = model._problem
-        smaller = Problem(old.kinds, old.x[kept], old.priors)
+        smaller = LocalProblem(old.kinds, old.x[kept], old.priors)
         before = chain.state.Y.copy(), chain.state.rng.copy()
         state = carried(chain.state, smaller, kept)
         assert state.width < chain.state.width
@@ -215,7 +215,7 @@ class TestState:
 
     def test_pseudo_observations_agree_with_other_cells(self, model):
         old = model._problem
-        turned = Problem(old.kinds, old.x[::-1].copy(), old.priors)
+        turned = LocalProblem(old.kinds, old.x[::-1].copy(), old.priors)
         state = carried(model._chains[0].state, turned, np.arange(40))
         self.agrees(state, turned)
         with pytest.raises(AssertionError):

@@ -18,7 +18,7 @@ from glfm.kernels.random import stream
 from glfm.kinds.real import Real
 from glfm.sampling.collapsed import CollapsedSampler
 from glfm.sampling.priors import Priors
-from glfm.sampling.problem import Problem
+from glfm.sampling.problem import LocalProblem
 from glfm.sampling.state import State
 
 ACCEPT, REJECT = 1e-3, 1e-6  # p-values with fixed seeds
@@ -389,7 +389,7 @@ def grown_and_roomy(
     x = rng.normal(size=(n_rows, 4))
     x[rng.random(x.shape) < 0.2] = np.nan
     kinds = {f"c{d}": Real(shift=0.0, scale=1.0, unit=1.0, mapping="affine") for d in range(4)}
-    problem = Problem(kinds, x, Priors(alpha=alpha))
+    problem = LocalProblem(kinds, x, Priors(alpha=alpha))
     states, samplers = [], []
     for room in (0, 400):
         state = State.start(problem, np.random.SeedSequence(seed))

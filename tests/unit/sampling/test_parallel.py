@@ -19,7 +19,7 @@ from glfm.kinds.real import Real
 from glfm.sampling.chain import Chain
 from glfm.sampling.parallel import HybridSampler, shard_bounds
 from glfm.sampling.priors import Priors, Schedule
-from glfm.sampling.problem import Problem
+from glfm.sampling.problem import LocalProblem, Problem
 from glfm.sampling.shard import Shard, Stopped
 from glfm.sampling.state import State
 from glfm.testing import simulate_prior
@@ -39,7 +39,7 @@ def problem(n_rows: int = 60, **priors: object) -> Problem:
     settings = Priors(**priors)  # type: ignore[arg-type]
     x = simulate_prior(np.random.default_rng(1), KINDS, n_rows, settings).x
     x[np.random.default_rng(2).random(x.shape) < 0.2] = np.nan
-    return Problem(KINDS, x, settings)
+    return LocalProblem(KINDS, x, settings)
 
 
 def run(sampler: HybridSampler, n_sweeps: int = 25) -> State:
@@ -103,7 +103,7 @@ def test_a_state_grows_when_features_are_many() -> None:
 def test_max_features_and_pinned_rows_hold() -> None:
     known = problem(alpha=5.0, max_features=3)
     pinned = np.arange(60) < 20
-    sampler = HybridSampler(Problem(known.kinds, known.x, known.priors, pinned), 2)
+    sampler = HybridSampler(LocalProblem(known.kinds, known.x, known.priors, pinned), 2)
     state = State.start(sampler.problem, np.random.SeedSequence(6))
     for _ in range(30):
         sampler.sweep(state)
@@ -176,7 +176,7 @@ class TestModel:
 
     @pytest.mark.parametrize(("n_rows", "n_shards"), [(19_999, 0), (20_000, 1), (100_000, 2)])
     def test_auto_is_hybrid_for_many_rows(self, n_rows: int, n_shards: int) -> None:
-        many = Problem({"height": KINDS["height"]}, np.zeros((n_rows, 1)), Priors())
+        many = LocalProblem({"height": KINDS["height"]}, np.zeros((n_rows, 1)), Priors())
         assert glfm.GLFM()._n_shards(many, glfm.LocalEngine()) == n_shards
         assert glfm.GLFM(sampler="collapsed")._n_shards(many, glfm.LocalEngine()) == 0
 

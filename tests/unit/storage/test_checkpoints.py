@@ -20,7 +20,7 @@ from glfm.frames.frame import Frame
 from glfm.kernels.random import stream
 from glfm.sampling.chain import Chain
 from glfm.sampling.priors import Priors, Schedule
-from glfm.sampling.problem import Problem
+from glfm.sampling.problem import LocalProblem
 from glfm.schema.encoding import encode
 from glfm.storage import model_files
 
@@ -430,7 +430,7 @@ def test_a_sweep_that_is_given_up_leaves_no_trace(frame):
     """Wherever a sweep is stopped, the chain stands before it and goes on as if nothing had been."""
     read = Frame.read(table(5000).drop(columns="ward"))
     schema = glfm.Schema.infer(read, None)
-    problem = Problem(schema.kinds, encode(read, schema.kinds).x, Priors())
+    problem = LocalProblem(schema.kinds, encode(read, schema.kinds).x, Priors())
 
     def chain():
         return Chain(problem, Schedule(1, 3), np.random.SeedSequence(5))

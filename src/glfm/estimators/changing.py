@@ -2,64 +2,45 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from glfm.errors import DataError
+from glfm.estimators.base import Fitted
 from glfm.frames.column import FloatArray
 from glfm.frames.dtypes import object_array
 from glfm.frames.edits import appended, edited, positions, taken
 from glfm.frames.frame import Frame
+from glfm.posterior.fit import Fit
 from glfm.posterior.rows import NewRows
 from glfm.sampling.chain import Chain
 from glfm.sampling.draws import Draw, Draws
 from glfm.sampling.engine import check_workers
 from glfm.sampling.priors import Schedule
-from glfm.sampling.problem import NO_ROWS, Problem
+from glfm.sampling.problem import LocalProblem
 from glfm.sampling.settings import check_budget, read_pinned
 from glfm.sampling.transfer import carried
 from glfm.schema import Schema
+from glfm.schema.conditions import check_columns
 from glfm.schema.encoding import encode
 
-__all__ = ["Changes"]
+__all__ = ["Changing"]
 
 
-class Changes(ABC):
-    """What gives a fitted model other data: the part of `GLFM` that goes on without a restart."""
+class Changing(Fitted):
+    """Give a fitted model other data: its chains go on without a restart."""
 
-    n_jobs: int | None
     n_warmup: int
-    schema_: Schema
-    draws_: Draws
-    _frame: Frame
-    _problem: Problem
-    _chains: list[Chain]
-    _sample_seed: np.random.SeedSequence
 
     @abstractmethod
-    def _adopt(
-        self,
-        schema: Schema,
-        frame: Frame,
-        problem: Problem,
-        chains: list[Chain],
-        sample_seed: np.random.SeedSequence,
-    ) -> None:
-        """Make this the fit."""
-
-    @abstractmethod
-    def _run(self, time_budget: float | None) -> None:
-        """Run the chains."""
-
-    @abstractmethod
-    def _warn_if_bounded(self) -> None:
-        """Warn if the bound on the number of features was reached."""
+    def _go_on(self, fit: Fit, time_budget: float | None) -> Self:
+        """Run the chains of a fit that replaces the present one; what fails leaves the model as it was."""
 
     def append(
         self,
@@ -97,16 +78,19 @@ class Changes(ABC):
             The model itself.
         """
         schedule = self._next_schedule(n_warmup, n_draws, time_budget)
-        new = Frame.read(rows)
-        self._check_columns(new.names)
+        fit, new = self.fit_, Frame.read(rows)
+        check_columns(fit.schema, new.names)
         pinned_now = read_pinned(inactive, new.n_rows)
-        x = _encoded(new, self.schema_)
+        x = _encoded(new, fit.schema)
         pinned = None
-        if pinned_now is not None or self._problem.pinned is not None:
+        if pinned_now is not None or fit.rows.pinned is not None:
             none = np.zeros(new.n_rows, dtype=np.bool_)
-            pinned = np.concatenate([self._problem.pinned_rows, none if pinned_now is None else pinned_now])
-        source = np.concatenate([np.arange(self._frame.n_rows), np.full(new.n_rows, -1)])
-        return self._go_on(appended(self._frame, new), pinned, source, schedule, time_budget, x)
+            pinned = np.concatenate([fit.rows.pinned_rows, none if pinned_now is None else pinned_now])
+        source = np.concatenate([np.arange(fit.rows.n_rows), np.full(new.n_rows, -1)])
+        placed = NewRows(x, fit.with_draws(_states(fit)), self.n_jobs)
+        return self._go_on(
+            _moved(fit, appended(fit.table, new), pinned, source, schedule, placed), time_budget
+        )
 
     def edit(
         self,
@@ -144,18 +128,21 @@ class Changes(ABC):
         keys = list(cells) if isinstance(cells, Mapping) else []
         if not keys or not all(isinstance(key, tuple) and len(key) == 2 for key in keys):
             raise DataError('The cells are a dictionary such as {(row, "column"): value}, with at least one.')
-        self._check_columns([str(column) for _, column in keys])
-        at = positions(self._frame, [row for row, _ in keys])
+        fit = self.fit_
+        check_columns(fit.schema, [str(column) for _, column in keys])
+        at = positions(fit.table, [row for row, _ in keys])
         named: dict[str, tuple[NDArray[np.intp], list[Any]]] = {}
         for name in dict.fromkeys(str(column) for _, column in keys):
             here = [i for i, (_, column) in enumerate(keys) if str(column) == name]
             values = [cells[keys[i]] for i in here]
-            if name in self.schema_.kinds:
+            if name in fit.schema.kinds:
                 column = pd.Series(object_array(values), dtype=object)
-                _encoded(Frame.read(column.to_frame(name)), self.schema_, [name])
+                _encoded(Frame.read(column.to_frame(name)), fit.schema, [name])
             named[name] = at[here], values
-        source = np.arange(self._frame.n_rows)
-        return self._go_on(edited(self._frame, named), self._problem.pinned, source, schedule, time_budget)
+        source = np.arange(fit.rows.n_rows)
+        return self._go_on(
+            _moved(fit, edited(fit.table, named), fit.rows.pinned, source, schedule), time_budget
+        )
 
     def remove(
         self,
@@ -181,75 +168,60 @@ class Changes(ABC):
         """
         schedule = self._next_schedule(n_warmup, n_draws, time_budget)
         alone = isinstance(rows, tuple) or not isinstance(rows, Iterable) or isinstance(rows, str | bytes)
-        gone = positions(self._frame, [rows] if alone else list(rows))  # type: ignore[arg-type]
-        kept = np.delete(np.arange(self._frame.n_rows), gone)
+        fit = self.fit_
+        gone = positions(fit.table, [rows] if alone else list(rows))  # type: ignore[arg-type]
+        kept = np.delete(np.arange(fit.rows.n_rows), gone)
         if not gone.size or not kept.size:
             how_many = "All rows" if gone.size else "No row"
             raise DataError(f"{how_many} would be removed: name some rows of the table, and not all.")
-        pinned = self._problem.pinned
-        left = None if pinned is None else pinned[kept]
-        return self._go_on(taken(self._frame, kept), left, kept, schedule, time_budget)
-
-    # ---- how it is done
+        left = None if fit.rows.pinned is None else fit.rows.pinned[kept]
+        return self._go_on(_moved(fit, taken(fit.table, kept), left, kept, schedule), time_budget)
 
     def _next_schedule(
         self, n_warmup: int | None, n_draws: int | None, time_budget: float | None
     ) -> Schedule:
         """Return the schedule to go on with, once it is clear that there is something to go on from."""
-        check_is_fitted(self, "draws_")
+        fit = self._fit
         check_budget(time_budget)
         check_workers(self.n_jobs)
-        if not self._chains:
-            raise DataError(getattr(self._frame, "absent", NO_ROWS))
-        before = self._chains[0].schedule
+        if not fit.chains:
+            raise DataError(fit.absent)
+        before = fit.chains[0].schedule
         return Schedule(
             self.n_warmup // 4 if n_warmup is None else n_warmup,
             before.n_draws if n_draws is None else n_draws,
             before.thin,
         )
 
-    def _check_columns(self, names: Iterable[str]) -> None:
-        unknown = [name for name in names if name not in self.schema_]
-        if unknown:
-            known = ", ".join(map(repr, list(self.schema_)[:10]))
-            raise DataError(
-                f"The fit had no column {unknown[0]!r}: its columns were "
-                f"{known}{', ...' if len(self.schema_) > 10 else ''}."
-            )
 
-    def _go_on(
-        self,
-        frame: Frame,
-        pinned: NDArray[np.bool_] | None,
-        source: NDArray[np.intp],
-        schedule: Schedule,
-        time_budget: float | None,
-        x_new: FloatArray | None = None,
-    ) -> Self:
-        """Carry every chain over to the changed table and run it; what fails leaves the model as it was."""
-        old, chains = self._problem, self._chains
-        problem = Problem(old.kinds, encode(frame, old.kinds).x, old.priors, pinned)
-        placed = None
-        if x_new is not None:
-            states = [Draw.of(old, chain.state, chain.index, 0) for chain in chains]
-            placed = NewRows(x_new, old, states, self._sample_seed, self.n_jobs)
-        after = [
-            carried(chain.state, problem, source, None if placed is None else placed.activations(i))
-            for i, chain in enumerate(chains)
-        ]
-        moved = [
-            Chain(problem, schedule, state, chain.index, chain.n_shards)
-            for state, chain in zip(after, chains, strict=True)
-        ]
-        before = self.schema_, self._frame, old, chains, self._sample_seed
-        self._adopt(self.schema_, frame, problem, moved, self._sample_seed)
-        try:
-            self._run(time_budget)
-        except BaseException:
-            self._adopt(*before)
-            raise
-        self._warn_if_bounded()
-        return self
+def _states(fit: Fit) -> list[Draw]:
+    """Return where the chains stand, as draws."""
+    return [Draw.of(fit.rows, chain.state, chain.index, 0) for chain in fit.chains]
+
+
+def _moved(
+    fit: Fit,
+    frame: Frame,
+    pinned: NDArray[np.bool_] | None,
+    source: NDArray[np.intp],
+    schedule: Schedule,
+    placed: NewRows | None = None,
+) -> Fit:
+    """Return a fit without draws whose chains are carried over to a changed table.
+
+    `source` is where each row was before, -1 for new rows, which are `placed` under the state of each chain.
+    """
+    old = fit.rows
+    problem = LocalProblem(old.kinds, encode(frame, old.kinds).x, old.priors, pinned)
+    states = [
+        carried(chain.state, problem, source, None if placed is None else placed.activations(i))
+        for i, chain in enumerate(fit.chains)
+    ]
+    chains = tuple(
+        Chain(problem, schedule, state, chain.index, chain.n_shards)
+        for state, chain in zip(states, fit.chains, strict=True)
+    )
+    return replace(fit, frame=frame, problem=problem, chains=chains, draws=Draws([]))
 
 
 def _encoded(frame: Frame, schema: Schema, names: Iterable[str] | None = None) -> FloatArray:

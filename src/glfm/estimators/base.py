@@ -1,0 +1,65 @@
+"""What all verbs of a fitted estimator share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sklearn.utils.validation import check_is_fitted
+
+from glfm.analysis.summary import Summary
+from glfm.posterior.fit import Fit
+from glfm.sampling.draws import Draws
+from glfm.sampling.settings import check_table
+from glfm.schema import Schema
+from glfm.schema.conditions import Unseen
+
+__all__ = ["Fitted"]
+
+
+class Fitted:
+    """Base of the verbs of `GLFM`: it holds a `Fit`, and each verb is a function of it.
+
+    Attributes
+    ----------
+    fit_
+        The fit.
+    """
+
+    n_jobs: int | None
+    unseen: Unseen
+    fit_: Fit
+    _summarised: Summary | None = None
+
+    @property
+    def schema_(self) -> Schema:
+        """The schema in force, with the reason for every inferred kind."""
+        return self.fit_.schema
+
+    @property
+    def draws_(self) -> Draws:
+        """The posterior."""
+        return self.fit_.draws
+
+    @property
+    def _fit(self) -> Fit:
+        """The fit, or scikit-learn's error if there is none."""
+        check_is_fitted(self, "fit_")
+        return self.fit_
+
+    def _binary_fit(self, to: str) -> Fit:
+        """Return the fit if its features are yes or no; `to` says what for."""
+        self._fit.problem.priors.need_binary(to)
+        return self.fit_
+
+    @property
+    def _summary(self) -> Summary:
+        """Features of the fit and what follows from them, kept for the next question."""
+        fit = self._binary_fit("read its features and what follows from them")
+        if self._summarised is None or self._summarised.fit is not fit:
+            self._summarised = Summary(fit)
+        return self._summarised
+
+    def _table(self, X: Any) -> Any:
+        """Return rows never seen; the shape of an array is checked as scikit-learn does."""
+        check_is_fitted(self, "fit_")
+        return X if X is None or hasattr(self, "feature_names_in_") else check_table(self, X)

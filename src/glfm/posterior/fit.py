@@ -1,0 +1,109 @@
+"""A fit: the table, the model, the chains and their draws, in one frozen object."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from glfm.errors import DataError
+from glfm.frames.frame import Frame
+from glfm.sampling.chain import Chain
+from glfm.sampling.draws import Draw, Draws
+from glfm.sampling.problem import LocalProblem, Problem
+from glfm.schema import Schema
+
+__all__ = ["Fit", "Partitions"]
+
+_NO_ROWS = (
+    "The model was saved with data=False, without its training rows, which this needs: load a file that has "
+    "them, or pass rows of your own where X is asked for."
+)
+
+
+class Partitions(Protocol):
+    """The table of a fit in partitions, which stay where they are."""
+
+    absent: str  # why rows cannot be had here, for an error message
+
+    def impute(self, fit: Fit, how: str, n: int) -> Any:
+        """Return the table with its holes filled, in partitions; `n` > 1: a list."""
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """Everything that a fit is: estimators hold it, storage writes it, all questions are functions of it.
+
+    Attributes
+    ----------
+    settings
+        Parameters of the estimator, by name.
+    schema
+        The schema in force.
+    frame
+        The user's table; None: the rows are not in this process.
+    problem
+        What the chains are conditioned on.
+    chains
+        Where the chains stand; none if the rows are not in this process.
+    draws
+        The posterior.
+    seed
+        Of whatever is sampled after the fit.
+    partitions
+        The table, if it is one in partitions.
+    """
+
+    settings: Mapping[str, Any]
+    schema: Schema
+    frame: Frame | None
+    problem: Problem
+    chains: tuple[Chain, ...]
+    draws: Draws
+    seed: np.random.SeedSequence
+    partitions: Partitions | None = None
+
+    @property
+    def absent(self) -> str:
+        """Why there are no rows here, if there are none."""
+        return _NO_ROWS if self.partitions is None else self.partitions.absent
+
+    @property
+    def table(self) -> Frame:
+        """The user's table; `DataError` if it is not in this process."""
+        if self.frame is None:
+            raise DataError(self.absent)
+        return self.frame
+
+    @property
+    def rows(self) -> LocalProblem:
+        """The problem with its rows; `DataError` if they are not in this process."""
+        if not isinstance(self.problem, LocalProblem) or self.frame is None:
+            raise DataError(self.absent)
+        return self.problem
+
+    @property
+    def names(self) -> list[str]:
+        """Names of all columns of the table, also of those that are ignored."""
+        return list(self.schema)
+
+    @property
+    def is_named(self) -> bool:
+        """Whether the user has named the columns, which those of an array are not."""
+        if self.frame is not None:
+            return self.frame.is_named
+        return self.names != [f"x{i}" for i in range(len(self.names))]
+
+    def place(self, column: str) -> int:
+        """Return the number of a modelled column."""
+        return self.problem.names.index(column)
+
+    def with_draws(self, draws: Sequence[Draw]) -> Fit:
+        """Return the fit with other draws."""
+        return replace(self, draws=draws if isinstance(draws, Draws) else Draws(draws))
+
+    def with_seed(self, seed: np.random.SeedSequence) -> Fit:
+        """Return the fit with another seed for what is sampled."""
+        return replace(self, seed=seed)
