@@ -18,7 +18,7 @@ from glfm.sampling.chain import Chain
 from glfm.sampling.draws import Draw
 from glfm.sampling.messages import CellMessage
 from glfm.sampling.parallel import ParallelSweep
-from glfm.sampling.problem import RowlessProblem
+from glfm.sampling.problem import LocalProblem, Problem
 from glfm.sampling.shard import Stopped
 from glfm.sampling.starts import start_shards
 from glfm.sampling.state import State
@@ -51,8 +51,8 @@ class ChainRun:
         self._n_ahead = self._losses = 0
         self._shards: ClusterShards | None = None
         self.traffic = Traffic()
-        self._far = isinstance(chain.problem, RowlessProblem)
-        self._folder = getattr(chain.problem, "folder", None)
+        self._far = not isinstance(chain.problem, LocalProblem)
+        self._folder = getattr(getattr(chain.problem, "shards", None), "folder", None)
         self._closing = False
         self._shared = _without_rows(chain.state)
 
@@ -102,11 +102,23 @@ class ChainRun:
         assert self._shards is not None
         chain, shared = self._chain, self._shared
         packed = np.concatenate(self._shards.features(shared.width))
-        draw = Draw.of(chain.problem, shared, chain.index, len(chain.draws), packed)
-        if self._far:  # the rows are not there when somebody asks for it later
-            message = CellMessage(shared.rng, draw.weights, draw.variances, draw.thetas)
-            draw.__dict__["log_likelihood"] = self._shards.log_likelihood(message)
-        chain.draws.append(draw)
+        known = x = None
+        if isinstance(chain.problem, LocalProblem):
+            x = chain.problem.x
+        else:  # the rows are not there when somebody asks for it later
+            message = CellMessage(shared.rng, shared.B, shared.variance, tuple(shared.theta))
+            known = self._shards.log_likelihood(message)
+        chain.draws.append(
+            Draw.of_rows(
+                chain.problem.layout,
+                shared,
+                chain.index,
+                len(chain.draws),
+                packed,
+                x=x,
+                known_log_likelihood=known,
+            )
+        )
         self._n_ahead += 1
 
     def _place_until_done(self) -> None:
@@ -125,7 +137,6 @@ class ChainRun:
         workers = placement.workers(chain.index)
         parts = placement.parts(workers)
         shards = ClusterShards(placement.client, parts, workers, self._stop, self._patience, self.traffic)
-        n_free = chain.problem.n_rows
         self._shared = _without_rows(state)
         if self._far and not state.sweep:
             start_shards(chain.problem, shards, self._shared)
@@ -134,8 +145,10 @@ class ChainRun:
         else:
             rows = [(state.Z[begin:end], state.width, state.Y[begin:end]) for begin, end in placement.bounds]
             shards.load([PackedRows.pack(*each) for each in rows])
-            n_free -= int(chain.problem.pinned_rows.sum())
-        self._shards, self._sweeper = shards, ParallelSweep(chain.problem, shards, n_free)
+        self._shards, self._sweeper = (
+            shards,
+            ParallelSweep(chain.problem, shards, _n_free_rows(chain.problem)),
+        )
         self._due = time.monotonic() + placement.save_every
 
     def _recover(self, lost: str) -> None:
@@ -199,6 +212,11 @@ class ChainRun:
         Y = np.concatenate([each.Y for each in rows])
         self._chain.state = replace(shared.copy(), Z=Z, Y=Y)
         self._n_ahead = self._losses = 0
+
+
+def _n_free_rows(problem: Problem) -> int:
+    """Return how many rows may have features; none is pinned in a partitioned table."""
+    return problem.n_free_rows if isinstance(problem, LocalProblem) else problem.n_rows
 
 
 def _without_rows(state: State) -> State:

@@ -176,8 +176,8 @@ def _draw_arrays(draw: Draw) -> dict[str, Any]:
 def _read_draw(problem: Problem, path: Path, chain: int, index: int) -> Draw:
     with np.load(path, allow_pickle=False) as arrays:
         alpha, score = arrays["numbers"].tolist()
-        draw = Draw(
-            problem=problem,
+        return Draw(
+            layout=problem.layout,
             chain=chain,
             index=index,
             alpha=alpha,
@@ -185,6 +185,5 @@ def _read_draw(problem: Problem, path: Path, chain: int, index: int) -> Draw:
             variances=arrays["variances"],
             thetas=tuple(arrays[f"theta-{d}"] for d in range(len(problem.kinds))),
             packed=arrays["packed"],
+            known_log_likelihood=score,
         )
-    draw.__dict__["log_likelihood"] = score
-    return draw

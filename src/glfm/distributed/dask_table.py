@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import dask
 import dask.dataframe as dd
@@ -21,63 +21,48 @@ from numpy.typing import NDArray
 from glfm.distributed import partitions
 from glfm.distributed.checkpoint_folder import CheckpointFolder
 from glfm.distributed.engine import DaskEngine
+from glfm.distributed.placement import RemoteShards
 from glfm.errors import DataError
 from glfm.frames.column import FloatArray
 from glfm.kinds import Kind
 from glfm.kinds.levelled import LevelledKind, entropy
 from glfm.kinds.numeric import NumericKind
+from glfm.posterior.fit import Fit
 from glfm.posterior.predictive import How, check_imputations
 from glfm.sampling.chain import Chain
-from glfm.sampling.draws import Draw
 from glfm.sampling.engine import Engine, LocalEngine
 from glfm.sampling.parallel import shard_bounds
 from glfm.sampling.priors import Priors
-from glfm.sampling.problem import Problem, RowlessProblem
+from glfm.sampling.problem import ColumnFacts, LocalProblem, Problem, RowlessProblem
 from glfm.schema import Schema
-from glfm.storage.model_files import AbsentRows
 
-__all__ = ["FarProblem", "PartitionedTable", "check_settings", "engine_for", "impute_new", "keep", "read"]
+__all__ = [
+    "PartitionedProblem",
+    "PartitionedTable",
+    "check_settings",
+    "engine_for",
+    "impute_new",
+    "keep",
+    "read",
+]
 
 _MOST_ROWS = 100_000  # of the sample from which kinds are inferred and learnt
-_ABSENT = (
-    "The table of the fit is a dask DataFrame, whose rows stay where they are, and this needs them in one "
-    "place: ask for impute(), pass rows of your own where X is asked for, or fit a pandas frame."
-)
 
 
-class FarProblem(RowlessProblem):
-    """What chains on a cluster are conditioned on: the cells are futures of problems, one per shard."""
+@dataclass(frozen=True, eq=False)
+class PartitionedProblem(RowlessProblem):
+    """A problem whose rows are on the workers of a cluster."""
 
-    absent: ClassVar[str] = _ABSENT
-
-    def __init__(
-        self,
-        kinds: Mapping[str, Kind],
-        priors: Priors,
-        n_rows: int,
-        known: tuple[tuple[float, ...], tuple[NDArray[np.int64], ...]],
-        parts: Sequence[Future],
-    ) -> None:
-        super().__init__(kinds, priors, n_rows, *known)
-        self.__dict__["parts"] = list(parts)
+    shards: RemoteShards
 
     @property
-    def parts(self) -> list[Future]:
-        """The problems of the shards, on their workers."""
-        return list(self.__dict__["parts"])
-
-    @property
-    def folder(self) -> CheckpointFolder | None:
-        """Where the chains are kept while they run, if anywhere."""
-        found: CheckpointFolder | None = self.__dict__.get("folder")
-        return found
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "parts": [], "folder": None}
+    def n_shards(self) -> int:
+        """How many shards the rows are cut into."""
+        return len(self.shards.futures)
 
 
-class PartitionedTable(AbsentRows):
-    """A dask DataFrame; asked for all its rows at once, it refuses.
+class PartitionedTable:
+    """A dask DataFrame that was fitted.
 
     Parameters
     ----------
@@ -87,38 +72,34 @@ class PartitionedTable(AbsentRows):
         Where the rows of each partition end.
     """
 
-    absent: ClassVar[str] = _ABSENT
+    absent: str = (
+        "The table of the fit is a dask DataFrame, whose rows stay where they are, and this needs them in "
+        "one place: ask for impute(), pass rows of your own where X is asked for, or fit a pandas frame."
+    )
 
     def __init__(self, data: Any, ends: NDArray[np.intp]) -> None:
-        super().__init__(data.columns, int(ends[-1]))
         self._data, self._ends = data, ends
+        self.n_rows = int(ends[-1])
 
     @property
     def _parts(self) -> list[Any]:
         return list(self._data.to_delayed(optimize_graph=False))
 
-    def impute(
-        self,
-        problem: Problem,
-        draws: Sequence[Draw],
-        seed: np.random.SeedSequence,
-        how: How,
-        n: int,
-    ) -> Any:
+    def impute(self, fit: Fit, how: How, n: int) -> Any:
         """Return dask DataFrames whose partitions are those of the fit, completed when they are computed."""
-        check_imputations(how, n, len(draws))
+        check_imputations(how, n, len(fit.draws))
         client = _current()
-        bare = RowlessProblem(problem.kinds, problem.priors, problem.n_rows, (), ())
+        bare = replace(fit, frame=None, problem=_described(fit.problem), chains=(), partitions=None)
         tasks = []
         start = 0
         for number, (part, end) in enumerate(zip(self._parts, self._ends, strict=True)):
-            mine: Any = [replace(draw, problem=bare, packed=draw.packed[start:end]) for draw in draws]
+            here = [replace(draw, x=None, packed=draw.packed[start:end]) for draw in fit.draws]
+            mine: Any = bare.with_draws(here)
             if client is not None:  # a graph is no place for so much
                 mine = client.scatter([mine], hash=False)[0]
             else:
                 mine = dask.delayed(mine, traverse=False, pure=False)
-            known: dict[str, Any] = {"kinds": dict(problem.kinds), "priors": problem.priors, "seed": seed}
-            task = partial(partitions.complete, number=number, how=how, n=n, **known)
+            task = partial(partitions.complete, number=number, how=how, n=n)
             tasks.append(dask.delayed(task, pure=False)(part, mine))
             start = int(end)
         meta, divisions = make_meta(self._data), self._data.divisions
@@ -127,6 +108,11 @@ class PartitionedTable(AbsentRows):
             for i in range(n)
         ]
         return frames if n > 1 else frames[0]
+
+
+def _described(problem: Problem) -> RowlessProblem:
+    """Return a problem without its rows."""
+    return RowlessProblem(problem.kinds, problem.priors, problem.n_rows, ColumnFacts((), ()))
 
 
 def engine_for(data: Any) -> Engine:
@@ -150,7 +136,7 @@ def read(
     kinds = schema.kinds
     table = PartitionedTable(data, ends)
     if client is None:
-        return table, schema, Problem(kinds, _encoded(parts, ends, kinds), priors)
+        return table, schema, LocalProblem(kinds, _encoded(parts, ends, kinds), priors)
     cells = [
         dask.delayed(partial(partitions.encoded, kinds=dict(kinds), number=i), pure=False)(part)
         for i, part in enumerate(parts)
@@ -160,7 +146,7 @@ def read(
     n_shards = data.npartitions if engine.n_shards is None else engine.shards(table.n_rows)
     shards = _shards(client, futures, ends, kinds, priors, min(n_shards, table.n_rows))
     known = _known(kinds, client.gather(client.map(partitions.tally, shards, pure=False)))
-    return table, schema, FarProblem(kinds, priors, table.n_rows, known, shards)
+    return table, schema, PartitionedProblem(kinds, priors, table.n_rows, known, RemoteShards(shards))
 
 
 def impute_new(model: Any, data: Any, **arguments: Any) -> Any:
@@ -259,10 +245,8 @@ def _shards(
     return shards
 
 
-def _known(
-    kinds: Mapping[str, Kind], found: Sequence[list[Any]]
-) -> tuple[tuple[float, ...], tuple[NDArray[np.int64], ...]]:
-    """Return spreads and counts of levels of all columns, as `Problem` has them."""
+def _known(kinds: Mapping[str, Kind], found: Sequence[list[Any]]) -> ColumnFacts:
+    """Return the facts about all columns from what their shards tell."""
     spreads, counts = [], []
     for d, kind in enumerate(kinds.values()):
         total: FloatArray = np.sum([one[d] for one in found], axis=0)
@@ -275,7 +259,7 @@ def _known(
             spread = variance if variance > 1e-12 else 1.0
         spreads.append(spread)
         counts.append(total.astype(np.int64) if isinstance(kind, LevelledKind) else np.zeros(0, np.int64))
-    return tuple(spreads), tuple(counts)
+    return ColumnFacts(tuple(spreads), tuple(counts))
 
 
 def keep(
@@ -291,14 +275,14 @@ def keep(
     path = resume if checkpoint is None else checkpoint
     if path is None:
         return None
-    if not isinstance(problem, FarProblem):
+    if not isinstance(problem, PartitionedProblem):
         raise DataError(
             "A dask DataFrame is fitted with a checkpoint on a cluster only: make a distributed.Client, or "
             "fit a pandas frame."
         )
     if resume is not None and Path(resume).absolute() != Path(path).absolute():
         raise DataError("A fit of a dask DataFrame goes on in its own folder: give no other checkpoint.")
-    client = problem.parts[0].client
+    client = problem.shards.futures[0].client
     schedule = chains[0].schedule
     identity = {
         "schema": json.loads(schema.to_json()),
@@ -306,13 +290,13 @@ def keep(
         "seed": [str(seed.entropy), list(seed.spawn_key)],
         "schedule": [schedule.n_warmup, schedule.thin],
         "number of rows": problem.n_rows,
-        "number of shards": len(problem.parts),
-        "table": client.gather(client.map(partitions.fingerprint, problem.parts, pure=False)),
+        "number of shards": len(problem.shards.futures),
+        "table": client.gather(client.map(partitions.fingerprint, problem.shards.futures, pure=False)),
     }
     folder = CheckpointFolder(path, every, identity, resume is not None)
     for chain in chains:
         folder.restore(chain)
-    problem.__dict__["folder"] = folder
+    problem.shards.folder = folder
     return folder
 
 

@@ -17,11 +17,12 @@ from glfm.frames.frame import Frame
 from glfm.kinds import Kind
 from glfm.kinds.levelled import LevelledKind
 from glfm.kinds.numeric import NumericKind
+from glfm.posterior.fit import Fit
 from glfm.posterior.predictive import How, Predictive
 from glfm.posterior.rows import TrainingRows
-from glfm.sampling.draws import Draw
+from glfm.sampling.draws import Draws
 from glfm.sampling.priors import Priors
-from glfm.sampling.problem import Problem
+from glfm.sampling.problem import LocalProblem
 from glfm.schema.encoding import encode
 
 __all__ = [
@@ -164,13 +165,13 @@ def join(
     priors: Priors,
     pieces: Sequence[FloatArray],
     slices: Sequence[tuple[int, int]],
-) -> Problem:
+) -> LocalProblem:
     """Return the problem of a shard whose rows come from some partitions."""
     parts = [piece[start:stop] for piece, (start, stop) in zip(pieces, slices, strict=True)]
-    return Problem(kinds, np.asfortranarray(np.concatenate(parts)), priors)
+    return LocalProblem(kinds, np.asfortranarray(np.concatenate(parts)), priors)
 
 
-def tally(problem: Problem) -> list[Any]:
+def tally(problem: LocalProblem) -> list[Any]:
     """Return per column what adds up over shards: counts of levels, or moments of a number."""
     found: list[Any] = []
     for d, kind in enumerate(problem.kinds.values()):
@@ -185,7 +186,7 @@ def tally(problem: Problem) -> list[Any]:
     return found
 
 
-def fingerprint(problem: Problem) -> int:
+def fingerprint(problem: LocalProblem) -> int:
     """Return a number that tells the cells of a shard from others."""
     return zlib.crc32(np.ascontiguousarray(problem.x).tobytes())
 
@@ -193,8 +194,8 @@ def fingerprint(problem: Problem) -> int:
 class PartitionRows(TrainingRows):
     """Rows of one partition of the fit, whose noise is their own."""
 
-    def __init__(self, problem: Problem, draws: Sequence[Draw], key: np.random.SeedSequence) -> None:
-        super().__init__(problem, draws)
+    def __init__(self, fit: Fit, key: np.random.SeedSequence) -> None:
+        super().__init__(fit)
         self._key = key
 
     def noise(self, rng: np.random.Generator, t: int, table: int) -> np.random.Generator:
@@ -204,22 +205,14 @@ class PartitionRows(TrainingRows):
         )
 
 
-def complete(
-    part: pd.DataFrame,
-    draws: Sequence[Draw],
-    number: int,
-    kinds: Mapping[str, Kind],
-    priors: Priors,
-    seed: np.random.SeedSequence,
-    how: How,
-    n: int,
-) -> list[pd.DataFrame]:
-    """Return a partition of the fit with its holes filled, `n` times; `draws` have its rows alone."""
+def complete(part: pd.DataFrame, fit: Fit, number: int, how: How, n: int) -> list[pd.DataFrame]:
+    """Return a partition of the fit with its holes filled, `n` times; the draws have its rows alone."""
     if not len(part):
         return [part] * n
-    frame = Frame.read(part)
-    problem = Problem(kinds, encode(frame, kinds).x, priors)
-    mine = [replace(draw, problem=problem) for draw in draws]
+    frame, kinds, seed = Frame.read(part), fit.problem.kinds, fit.seed
+    problem = LocalProblem(kinds, encode(frame, kinds).x, fit.problem.priors)
+    draws = Draws([replace(draw, x=problem.x) for draw in fit.draws])
+    here = replace(fit, frame=frame, problem=problem, draws=draws)
     key = np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, number))
-    filled = Predictive(frame, problem, mine, PartitionRows(problem, mine, key), seed).impute(how, n)
+    filled = Predictive(frame, PartitionRows(here, key), here).impute(how, n)
     return list(filled) if n > 1 else [filled]

@@ -10,15 +10,35 @@ from threading import Lock
 import numpy as np
 from distributed import Client, Future
 
+from glfm.distributed.checkpoint_folder import CheckpointFolder
 from glfm.distributed.cluster_shards import Traffic, WorkerLost
 from glfm.errors import SamplerError
 from glfm.sampling.chain import Chain
 from glfm.sampling.parallel import shard_bounds
-from glfm.sampling.problem import Problem, RowlessProblem
+from glfm.sampling.problem import LocalProblem
 
-__all__ = ["Placement"]
+__all__ = ["Placement", "RemoteShards"]
 
 _PATIENCE = 60.0  # seconds to wait for a worker when none is left
+
+
+class RemoteShards:
+    """The rows of a partitioned table on a cluster.
+
+    Attributes
+    ----------
+    futures
+        The problems of the shards, on their workers; none once a run has ended.
+    folder
+        Where the chains are kept while they run, if anywhere.
+    """
+
+    def __init__(self, futures: Sequence[Future]) -> None:
+        self.futures = list(futures)
+        self.folder: CheckpointFolder | None = None
+
+    def __getstate__(self) -> dict[str, object]:
+        return {"futures": [], "folder": None}
 
 
 class Placement:
@@ -48,6 +68,7 @@ class Placement:
         self.losses: list[str] = []
         self.seconds = 0.0
         self._problem = chains[0].problem
+        self._remote: RemoteShards | None = getattr(self._problem, "shards", None)
         self._bounds = shard_bounds(self._problem.n_rows, chains[0].n_shards)
         self._parts: list[Future | None] = [None] * len(self._bounds)
         self._lock = Lock()
@@ -70,8 +91,8 @@ class Placement:
     def release(self) -> None:
         """Release the cells on the workers."""
         self._parts = []
-        if isinstance(self._problem, RowlessProblem):
-            self._problem.__dict__["parts"] = []
+        if self._remote is not None:
+            self._remote.futures = []
 
     def _present(self) -> list[tuple[str, int]]:
         """Return the workers that are connected; if none is, wait for one."""
@@ -98,8 +119,8 @@ class Placement:
 
         Those of a partitioned table are computed again by the cluster itself.
         """
-        if isinstance(self._problem, RowlessProblem):
-            return list(self._problem.__dict__["parts"])
+        if self._remote is not None:
+            return list(self._remote.futures)
         with self._lock:
             for shard, (begin, end) in enumerate(self._bounds):
                 known = self._parts[shard]
@@ -109,8 +130,9 @@ class Placement:
 
     def _send(self, begin: int, end: int, address: str) -> Future:
         whole = self._problem
+        assert isinstance(whole, LocalProblem)
         pinned = None if whole.pinned is None else whole.pinned[begin:end].copy()
-        part = Problem(whole.kinds, np.asfortranarray(whole.x[begin:end]), whole.priors, pinned)
+        part = LocalProblem(whole.kinds, np.asfortranarray(whole.x[begin:end]), whole.priors, pinned)
         try:
             return self.client.scatter(part, workers=[address], hash=False)
         except (OSError, TimeoutError, KeyError, ValueError) as error:

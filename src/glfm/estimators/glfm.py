@@ -406,8 +406,8 @@ class GLFM(Exploring, Completing, Asking, Changing, BaseEstimator):  # type: ign
         """Return into how many shards the rows are cut, 0 for the sampler that does not."""
         if self.sampler not in ("auto", "collapsed", "hybrid"):
             raise SchemaError(f'sampler is "auto", "collapsed" or "hybrid", not {self.sampler!r}.')
-        # The cells of rows elsewhere are in shards already.
-        n_shards = len(getattr(problem, "parts", ())) or engine.shards(problem.n_rows)
+        # The rows of a partitioned table are in shards already.
+        n_shards: int = getattr(problem, "n_shards", 0) or engine.shards(problem.n_rows)
         only_shards = engine.only_shards
         if only_shards and self.sampler == "collapsed":
             raise SchemaError(

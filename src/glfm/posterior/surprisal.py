@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from glfm.errors import SchemaError
 from glfm.frames.column import FloatArray
 from glfm.frames.frame import Frame
-from glfm.frames.times import said
+from glfm.frames.times import format_time
 from glfm.kinds.levelled import LevelledKind
 from glfm.posterior.cells import LevelCells, NumberCells
 from glfm.posterior.fit import Fit
@@ -212,8 +212,8 @@ def odd_cells(
         value, low, high = (kind.decode(np.array([x]))[0] for x in (cell.x, cell.lower, cell.upper))
         if isinstance(kind, LevelledKind):
             expected = f"{low} ({cell.probability:.2f})"
-        elif said(value) is not None:
-            expected = f"{said(low)} to {said(high)}"
+        elif format_time(value) is not None:
+            expected = f"{format_time(low)} to {format_time(high)}"
         else:
             value = int(value) if kind.name == "count" else float(value)
             expected = f"{low:.4g} to {high:.4g}"
