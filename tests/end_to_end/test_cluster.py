@@ -17,6 +17,7 @@ import pytest
 from sklearn.base import clone
 
 import glfm
+from draw_bits import bits
 from glfm import storage
 from glfm.errors import DataError, FileError, FitWarning, SamplerError, SchemaError
 
@@ -47,19 +48,6 @@ def table(n_rows: int = 60) -> pd.DataFrame:
     for column in frame:
         frame.loc[rng.random(n_rows) < 0.2, column] = None
     return frame
-
-
-def bits(model: glfm.GLFM) -> list[tuple[object, ...]]:
-    """Return everything that is in the draws of a model."""
-    return [
-        (
-            d.chain,
-            d.index,
-            d.alpha,
-            *(part.tobytes() for part in (d.packed, d.weights, d.variances, *d.thetas)),
-        )
-        for d in model.draws_
-    ]
 
 
 def fit(frame, engine=None, settings=SETTINGS, **arguments) -> glfm.GLFM:

@@ -15,6 +15,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import glfm
+from draw_bits import bits
 from glfm import storage
 from glfm.chain import Chain
 from glfm.errors import FileError, FitWarning, SamplerError, SchemaError
@@ -43,19 +44,6 @@ def table(n_rows: int = 40) -> pd.DataFrame:
     for column in frame:
         frame.loc[rng.random(n_rows) < 0.2, column] = None
     return frame
-
-
-def bits(model: glfm.GLFM) -> list[tuple[object, ...]]:
-    """Return everything that is in the draws of a model."""
-    return [
-        (
-            d.chain,
-            d.index,
-            d.alpha,
-            *(part.tobytes() for part in (d.packed, d.weights, d.variances, *d.thetas)),
-        )
-        for d in model.draws_
-    ]
 
 
 def fit(frame, settings=SETTINGS, **arguments) -> glfm.GLFM:
