@@ -5,9 +5,9 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
+from glfm.estimators.changes import verbs
 
 import glfm
-from glfm.estimators.changes import verbs
 from glfm.posterior.predictive import Predictive
 from glfm.posterior.rows import TrainingRows
 from glfm.sampling.draws import Draws

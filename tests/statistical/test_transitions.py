@@ -63,7 +63,9 @@ def with_priors(**wrong: object) -> object:
 
 
 def with_rows_mixed_up(problem: Problem) -> CollapsedSampler:
-    return CollapsedSampler(LocalProblem(problem.kinds, problem.x[::-1].copy(), problem.priors, problem.pinned))
+    return CollapsedSampler(
+        LocalProblem(problem.kinds, problem.x[::-1].copy(), problem.priors, problem.pinned)
+    )
 
 
 WRONG = {

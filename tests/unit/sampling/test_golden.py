@@ -9,11 +9,24 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from golden import CHANGELOG, FILE, MODELS, changelog_line, differences, here, numbers
+import golden as cases
+from compare_draws import differing
+from glfm.kinds import KINDS
+from golden import CASES, CHANGELOG, FILE, MODELS, SAMPLED, bits, changelog_line, differences, here, numbers
+from kind_examples import EXAMPLES
 
 AGREE = 1e-12  # relative: sums are reordered by the compiler, and 21 sweeps pass that on
+PLAIN = (  # those that take a second or two in plain Python
+    *MODELS,
+    "collapsed, no bias, bounded",
+    "one shard",
+    "three shards, pinned rows",
+    "weighted, pinned rows",
+    "cells of new rows",
+)
 
 
 @pytest.fixture(scope="module")
@@ -22,19 +35,19 @@ def golden() -> dict[str, Any]:
 
 
 @cache
-def fitted(model: str) -> dict[str, Any]:
-    return numbers(model)
+def fitted(case: str) -> dict[str, Any]:
+    return CASES[case]()
 
 
 # ---- golden draws
 
 
-@pytest.mark.parametrize("model", MODELS)
-def test_draws_are_golden(golden: dict[str, Any], model: str) -> None:
+@pytest.mark.parametrize("case", CASES)
+def test_draws_are_golden(golden: dict[str, Any], case: str) -> None:
     changed = differences(golden["made with"], here())
     if changed:
         pytest.skip(f"golden draws are of another platform: {'; '.join(changed)}")
-    assert fitted(model) == golden["draws"][model], (
+    assert fitted(case) == golden["draws"][case], (
         "The random stream has changed: if that is meant, run `make golden` and say so in the CHANGELOG."
     )
 
@@ -48,6 +61,40 @@ def test_a_change_is_in_the_changelog(golden: dict[str, Any]) -> None:
     assert line in CHANGELOG.read_text(), f"CHANGELOG.md needs the line: {line}"
     golden["draws"]["real"]["alpha"][0] *= 1.0 + 1e-15
     assert changelog_line(golden["draws"]) != line
+
+
+def test_every_case_is_in_the_file(golden: dict[str, Any]) -> None:
+    assert list(golden["draws"]) == list(CASES)
+    assert all(any(golden["draws"][case]["K"]) for case in SAMPLED), "a fit without features pins little"
+
+
+def test_every_kind_is_pinned() -> None:
+    assert set(cases.KINDS) == set(KINDS), "a new kind needs a line in tests/golden.py, then `make golden`"
+    for name, values in cases.KINDS.items():
+        pd.testing.assert_series_equal(pd.Series(values), pd.Series(EXAMPLES[name].values.tolist()))
+
+
+def test_one_bit_or_word_makes_other_bits() -> None:
+    frame = pd.DataFrame({"a": [1.0, np.nan], "b": ["x", None]})
+    assert bits(frame) == bits(frame.copy()) == bits(frame.assign(a=[1.0, -np.nan]))
+    others = [
+        frame.assign(a=[np.nextafter(1.0, 2.0), np.nan]),
+        frame.assign(a=[1.0, 0.0]),
+        frame.assign(b=["y", None]),
+        frame.rename(columns={"b": "c"}),
+        [frame, 0.0],
+    ]
+    assert len({bits(value) for value in [frame, *others, [frame, -0.0]]}) == len(others) + 2
+
+
+def test_commits_are_compared_part_by_part(golden: dict[str, Any]) -> None:
+    old = golden["draws"]
+    new = json.loads(json.dumps(old))
+    assert differing(old, new) == []
+    new["real"]["bits"]["B"] = "another"
+    new["one shard"]["alpha"][0] += 1.0
+    del new["densities"]
+    assert differing(old, new) == ["densities: only in one of them", "one shard: alpha", "real: B"]
 
 
 def test_what_differs_is_said_by_name() -> None:
@@ -69,7 +116,7 @@ def plain() -> dict[str, Any]:
     """What a process gives in which nothing is compiled."""
     script = Path(FILE).parents[1] / "golden.py"
     done = subprocess.run(
-        [sys.executable, str(script), "--print"],
+        [sys.executable, str(script), "--print", *PLAIN],
         env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
         capture_output=True,
         text=True,
@@ -82,6 +129,8 @@ def gaps(one: dict[str, Any], other: dict[str, Any]) -> dict[str, float]:
     """Return the largest relative difference of each list of numbers; infinity where others differ."""
     found = {}
     for name, values in one.items():
+        if name == "bits":
+            continue
         is_number = [isinstance(value, float) for value in values]
         same = [a == b for a, b, number in zip(values, other[name], is_number, strict=True) if not number]
         pairs = np.array(
@@ -92,10 +141,10 @@ def gaps(one: dict[str, Any], other: dict[str, Any]) -> dict[str, float]:
     return found
 
 
-@pytest.mark.parametrize("model", MODELS)
-def test_compiled_and_plain_python_agree(plain: dict[str, Any], model: str) -> None:
+@pytest.mark.parametrize("case", PLAIN)
+def test_compiled_and_plain_python_agree(plain: dict[str, Any], case: str) -> None:
     """Features, their number and filled levels to the bit, all numbers to rounding."""
-    worst = gaps(fitted(model), plain[model])
+    worst = gaps(fitted(case), plain[case])
     assert max(worst.values()) < AGREE, worst
 
 
