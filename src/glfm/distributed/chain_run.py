@@ -52,7 +52,7 @@ class ChainRun:
         self._shards: ClusterShards | None = None
         self.traffic = Traffic()
         self._far = isinstance(chain.problem, RowlessProblem)
-        self._folder = getattr(chain.problem, "folder", None)
+        self._folder = placement.folder
         self._closing = False
         self._shared = _without_rows(chain.state)
 

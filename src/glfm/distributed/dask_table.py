@@ -66,14 +66,8 @@ class FarProblem(RowlessProblem):
         """The problems of the shards, on their workers."""
         return list(self.__dict__["parts"])
 
-    @property
-    def folder(self) -> CheckpointFolder | None:
-        """Where the chains are kept while they run, if anywhere."""
-        found: CheckpointFolder | None = self.__dict__.get("folder")
-        return found
-
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "parts": [], "folder": None}
+        return {**self.__dict__, "parts": []}
 
 
 class PartitionedTable(AbsentRows):
@@ -312,7 +306,6 @@ def keep(
     folder = CheckpointFolder(path, every, identity, resume is not None)
     for chain in chains:
         folder.restore(chain)
-    problem.__dict__["folder"] = folder
     return folder
 
 

@@ -10,6 +10,7 @@ from threading import Lock
 import numpy as np
 from distributed import Client, Future
 
+from glfm.distributed.checkpoint_folder import CheckpointFolder
 from glfm.distributed.cluster_shards import Traffic, WorkerLost
 from glfm.errors import SamplerError
 from glfm.sampling.chain import Chain
@@ -34,6 +35,8 @@ class Placement:
         Seconds between two times that the rows of a chain are fetched.
     traffic
         Where to count.
+    folder
+        Where shards write their rows, if they do.
 
     Attributes
     ----------
@@ -43,8 +46,15 @@ class Placement:
         Total running time of all chains.
     """
 
-    def __init__(self, client: Client, chains: Sequence[Chain], save_every: float, traffic: Traffic) -> None:
-        self.client, self.save_every, self.traffic = client, save_every, traffic
+    def __init__(
+        self,
+        client: Client,
+        chains: Sequence[Chain],
+        save_every: float,
+        traffic: Traffic,
+        folder: CheckpointFolder | None = None,
+    ) -> None:
+        self.client, self.save_every, self.traffic, self.folder = client, save_every, traffic, folder
         self.losses: list[str] = []
         self.seconds = 0.0
         self._problem = chains[0].problem

@@ -24,7 +24,7 @@ from glfm.estimators.whatif import WhatIf
 from glfm.frames.frame import Frame, is_partitioned
 from glfm.sampling.chain import Chain
 from glfm.sampling.draws import Draws
-from glfm.sampling.engine import Engine, LocalEngine, check_workers
+from glfm.sampling.engine import Engine, Keeper, LocalEngine, check_workers
 from glfm.sampling.priors import Priors, Schedule
 from glfm.sampling.problem import NO_ROWS, Problem, RowlessProblem
 from glfm.sampling.settings import (
@@ -226,7 +226,7 @@ class GLFM(TransformerMixin, BaseEstimator, Questions, Relations, WhatIf, Change
             )
         else:
             fit = resumed(resume, fit)
-        keeper: Any = None
+        keeper: Keeper | None = None
         if is_partitioned(X):
             keeper = frames.keep(problem, schema, fit.chains, seed, checkpoint, checkpoint_every, resume)
         elif checkpoint is not None:
@@ -287,7 +287,7 @@ class GLFM(TransformerMixin, BaseEstimator, Questions, Relations, WhatIf, Change
         self,
         time_budget: float | None,
         stage: Stage | None = None,
-        keeper: Checkpoint | None = None,
+        keeper: Keeper | None = None,
         engine: Engine | None = None,
     ) -> None:
         """Run the chains, and again for longer while they should converge and have not."""
