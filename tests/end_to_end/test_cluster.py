@@ -144,24 +144,29 @@ def test_fit_that_is_out_of_time_is_resumed(client, frame, local, tmp_path, monk
     assert bits(fit(frame, glfm.DaskEngine(client, n_shards=3), resume=path)) == bits(local)
 
 
+class Interrupted(glfm.DaskEngine):
+    """Is interrupted when a chain has made three sweeps."""
+
+    def __init__(self, *arguments, **settings):
+        super().__init__(*arguments, **settings)
+        self.made = threading.Event()
+
+    def sweeps(self, chain, stop, pool):
+        for shared in super().sweeps(chain, stop, pool):
+            yield shared
+            if shared.sweep == 3:
+                self.made.set()
+                stop.wait()
+
+    def _watch(self, *arguments):
+        self.made.wait()
+        raise KeyboardInterrupt
+
+
 def test_an_interrupted_fit_is_resumed(client, frame, local, tmp_path):
-    class Impatient(glfm.DaskEngine):
-        made = threading.Event()
-
-        def sweeps(self, chain, stop, pool):
-            for shared in super().sweeps(chain, stop, pool):
-                yield shared
-                if shared.sweep == 3:
-                    self.made.set()
-                    stop.wait()
-
-        def _watch(self, *arguments):
-            self.made.wait()
-            raise KeyboardInterrupt
-
     path = tmp_path / "fit.glfm"
     with pytest.warns(FitWarning, match="The fit was interrupted after"):
-        stopped = fit(frame, Impatient(client, n_shards=3), checkpoint=path)
+        stopped = fit(frame, Interrupted(client, n_shards=3), checkpoint=path)
     assert 3 in [chain.state.sweep for chain in stopped._chains]
     assert not stopped.impute().isna().any().any()
     assert bits(fit(frame, glfm.DaskEngine(client, n_shards=3), resume=path)) == bits(local)
@@ -379,6 +384,13 @@ def test_partitions_go_on_from_their_folder(client, odd_local, files, tmp_path, 
     (path / "chain-0" / "state.npz").write_bytes(b"nothing")
     with pytest.raises(FileError, match="is damaged"):
         fit(read(files), resume=path)
+
+
+def test_interrupted_partitions_go_on_from_their_folder(client, odd_local, files, tmp_path):
+    path = tmp_path / "folder"
+    with pytest.warns(FitWarning, match="The fit was interrupted after"):
+        fit(read(files), Interrupted(client), checkpoint=path)
+    assert bits(fit(read(files), resume=path)) == bits(odd_local)
 
 
 def test_what_needs_all_rows_is_refused(files, tmp_path):

@@ -52,7 +52,7 @@ class ChainRun:
         self._shards: ClusterShards | None = None
         self.traffic = Traffic()
         self._far = not isinstance(chain.problem, LocalProblem)
-        self._folder = getattr(getattr(chain.problem, "shards", None), "folder", None)
+        self._folder = placement.folder
         self._closing = False
         self._shared = _without_rows(chain.state)
 

@@ -48,7 +48,7 @@ class CheckpointFolder:
     ) -> None:
         if not every > 0:
             raise SchemaError(f"checkpoint_every is a positive number of seconds, not {every!r}.")
-        self.path, self.every = Path(path).absolute(), every
+        self.path, self.every, self.took = Path(path).absolute(), every, 0.0
         head = {"format": _FORMAT, "version": _VERSION, **identity}
         if resume:
             self._check(json.loads(json.dumps(head)))
@@ -77,7 +77,7 @@ class CheckpointFolder:
                 )
 
     def save(self, chains: Sequence[Chain]) -> None:
-        """Do nothing: chains on a cluster write themselves."""
+        """Do nothing: on a cluster every chain is written when it is due, by `commit`."""
 
     def start_round(self, number: int) -> None:
         """Do nothing: there is one round."""

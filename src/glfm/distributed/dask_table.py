@@ -127,11 +127,11 @@ def read(
     client = engine.active_client if isinstance(engine, DaskEngine) else None
     data = data.optimize()  # which may join partitions, and should not do so twice
     parts = data.to_delayed(optimize_graph=False)
-    looks = _compute(client, [dask.delayed(partitions.glance)(part) for part in parts])
+    surveys = _compute(client, [dask.delayed(partitions.survey)(part) for part in parts])
     levelled = Schema({} if given is None else given).items()
-    partitions.check_alike(looks, [name for name, kind in levelled if getattr(kind, "levels", None)])
-    ends = np.cumsum([look.n_rows for look in looks])
-    schema = given if _is_whole(given, data) else Schema.infer(_sample(client, parts, looks, ends), given)
+    partitions.check_alike(surveys, [name for name, kind in levelled if getattr(kind, "levels", None)])
+    ends = np.cumsum([survey.n_rows for survey in surveys])
+    schema = given if _is_whole(given, data) else Schema.infer(_sample(client, parts, surveys, ends), given)
     assert isinstance(schema, Schema)
     kinds = schema.kinds
     table = PartitionedTable(data, ends)
@@ -207,15 +207,17 @@ def _is_whole(given: object, data: Any) -> bool:
 
 
 def _sample(
-    client: Client | None, parts: Sequence[Any], looks: Sequence[partitions.Glance], ends: NDArray[np.intp]
+    client: Client | None, parts: Sequence[Any], surveys: Sequence[partitions.Survey], ends: NDArray[np.intp]
 ) -> pd.DataFrame:
     """Return rows for inference: evenly spaced ones, and those that show what a column can hold."""
     n_rows = int(ends[-1])
-    starts = ends - [look.n_rows for look in looks]
+    starts = ends - [survey.n_rows for survey in surveys]
     even = np.linspace(0, n_rows - 1, min(n_rows, _MOST_ROWS)).astype(np.intp)
-    chosen = pd.concat([look.rows for look in looks if look.n_rows])
-    everywhere = np.concatenate([start + look.places for start, look in zip(starts, looks, strict=True)])
-    places = np.union1d(even, everywhere[partitions.telling(chosen)])
+    chosen = pd.concat([survey.rows for survey in surveys if survey.n_rows])
+    everywhere = np.concatenate(
+        [start + survey.places for start, survey in zip(starts, surveys, strict=True)]
+    )
+    places = np.union1d(even, everywhere[partitions.informative_rows(chosen)])
     tasks = [
         dask.delayed(partitions.rows_at)(part, places[(places >= start) & (places < end)] - start)
         for part, start, end in zip(parts, starts, ends, strict=True)
@@ -296,7 +298,6 @@ def keep(
     folder = CheckpointFolder(path, every, identity, resume is not None)
     for chain in chains:
         folder.restore(chain)
-    problem.shards.folder = folder
     return folder
 
 

@@ -11,11 +11,12 @@ from typing import Any, ClassVar
 from distributed import Client, get_client
 
 from glfm.distributed.chain_run import ChainRun
+from glfm.distributed.checkpoint_folder import CheckpointFolder
 from glfm.distributed.cluster_shards import Traffic
 from glfm.distributed.placement import Placement
 from glfm.errors import FitWarning, SamplerError, SchemaError
 from glfm.sampling.chain import Chain
-from glfm.sampling.engine import Engine
+from glfm.sampling.engine import Engine, Keeper
 from glfm.sampling.parameters import Shared
 
 __all__ = ["DaskEngine"]
@@ -90,7 +91,7 @@ class DaskEngine(Engine):
         """Return the number of chains: all run at once, since the workers do their work."""
         return n_chains
 
-    def open(self, chains: Sequence[Chain], n_jobs: int | None, every: float | None) -> Placement:
+    def open(self, chains: Sequence[Chain], n_jobs: int | None, keeper: Keeper | None) -> Placement:
         self.check()
         if not all(chain.n_shards for chain in chains):
             raise SchemaError(
@@ -98,8 +99,9 @@ class DaskEngine(Engine):
                 "go on with LocalEngine, or fit again."
             )
         self.traffic_ = Traffic()
-        save_every = min(self.save_every, every or self.save_every)
-        return Placement(self.active_client, chains, save_every, self.traffic_)
+        save_every = self.save_every if keeper is None else min(self.save_every, keeper.every)
+        folder = keeper if isinstance(keeper, CheckpointFolder) else None
+        return Placement(self.active_client, chains, save_every, self.traffic_, folder)
 
     def close(self, pool: Any) -> None:
         placement: Placement = pool

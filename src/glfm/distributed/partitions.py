@@ -1,4 +1,4 @@
-"""What is done with one partition of a dask DataFrame, wherever it is."""
+"""Tasks on one partition of a dask DataFrame, run wherever the partition is."""
 
 from __future__ import annotations
 
@@ -26,31 +26,31 @@ from glfm.sampling.problem import LocalProblem
 from glfm.schema.encoding import encode
 
 __all__ = [
-    "Glance",
+    "Survey",
     "check_alike",
     "complete",
     "encoded",
     "fingerprint",
-    "glance",
+    "informative_rows",
     "join",
     "rows_at",
+    "survey",
     "tally",
-    "telling",
 ]
 
-_MOST_LEVELS = 1000  # beyond, values are no levels
+_MOST_LEVELS = 1000  # a text column with more distinct values has no levels
 
 
 @dataclass(frozen=True, eq=False)
-class Glance:
-    """What one look at a partition tells.
+class Survey:
+    """What inference of the schema must know of a partition.
 
     Attributes
     ----------
     types
         Per column: its type, its declared levels, and whether it has an observed cell.
     places, rows
-        Rows that tell most of the columns: extremes, zeros, fractions, one for each level.
+        The informative rows: extremes, zeros, fractions, one for each level.
     """
 
     names: list[str]
@@ -60,22 +60,22 @@ class Glance:
     rows: pd.DataFrame
 
 
-def glance(part: pd.DataFrame) -> Glance:
-    """Look at a partition."""
+def survey(part: pd.DataFrame) -> Survey:
+    """Return the survey of a partition."""
     names = [str(name) for name in part.columns]
     if not len(part):
-        return Glance(names, 0, {}, np.empty(0, np.intp), part)
+        return Survey(names, 0, {}, np.empty(0, np.intp), part)
     frame = Frame.read(part)
     types = {}
     for name in frame.names:
         column = frame.column(name)
         types[name] = column.type, column.declared_levels, bool(column.observed.size)
-    places = telling(part)
-    return Glance(frame.names, len(part), types, places, part.iloc[places])
+    places = informative_rows(part)
+    return Survey(frame.names, len(part), types, places, part.iloc[places])
 
 
-def telling(part: pd.DataFrame) -> NDArray[np.intp]:
-    """Return where the rows stand without which a sample would not know what a column can hold."""
+def informative_rows(part: pd.DataFrame) -> NDArray[np.intp]:
+    """Return the positions of rows that a sample needs to show everything that a column can hold."""
     frame = Frame.read(part)
     found: set[int] = set()
     for name in frame.names:
@@ -104,14 +104,14 @@ def _levels(column: Column) -> list[int]:
     try:
         for place in np.flatnonzero(~column.missing):
             first.setdefault(column.values[place], int(place))
-    except TypeError:  # what cannot be a level is refused elsewhere
+    except TypeError:  # unhashable values are refused when they are encoded
         return []
     return list(first.values()) if len(first) <= _MOST_LEVELS else []
 
 
-def check_alike(found: Sequence[Glance], known: Collection[str] = ()) -> None:
-    """Refuse partitions whose columns or levels differ; `known` are columns whose levels a schema has."""
-    full = [(i, one) for i, one in enumerate(found) if one.n_rows]
+def check_alike(surveys: Sequence[Survey], known: Collection[str] = ()) -> None:
+    """Refuse partitions whose columns or levels differ; `known` are columns whose levels are given."""
+    full = [(i, one) for i, one in enumerate(surveys) if one.n_rows]
     if not full:
         raise DataError("The table has no rows: give at least one.")
     (at, first), *others = full
@@ -187,12 +187,12 @@ def tally(problem: LocalProblem) -> list[Any]:
 
 
 def fingerprint(problem: LocalProblem) -> int:
-    """Return a number that tells the cells of a shard from others."""
+    """Return a checksum of the cells of a shard."""
     return zlib.crc32(np.ascontiguousarray(problem.x).tobytes())
 
 
 class PartitionRows(TrainingRows):
-    """Rows of one partition of the fit, whose noise is their own."""
+    """Rows of one partition of the fit, with a random stream of their own."""
 
     def __init__(self, fit: Fit, key: np.random.SeedSequence) -> None:
         super().__init__(fit)

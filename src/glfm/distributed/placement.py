@@ -29,16 +29,13 @@ class RemoteShards:
     ----------
     futures
         The problems of the shards, on their workers; none once a run has ended.
-    folder
-        Where the chains are kept while they run, if anywhere.
     """
 
     def __init__(self, futures: Sequence[Future]) -> None:
         self.futures = list(futures)
-        self.folder: CheckpointFolder | None = None
 
     def __getstate__(self) -> dict[str, object]:
-        return {"futures": [], "folder": None}
+        return {"futures": []}
 
 
 class Placement:
@@ -54,6 +51,8 @@ class Placement:
         Seconds between two times that the rows of a chain are fetched.
     traffic
         Where to count.
+    folder
+        Where shards write their rows, if they do.
 
     Attributes
     ----------
@@ -63,8 +62,15 @@ class Placement:
         Total running time of all chains.
     """
 
-    def __init__(self, client: Client, chains: Sequence[Chain], save_every: float, traffic: Traffic) -> None:
-        self.client, self.save_every, self.traffic = client, save_every, traffic
+    def __init__(
+        self,
+        client: Client,
+        chains: Sequence[Chain],
+        save_every: float,
+        traffic: Traffic,
+        folder: CheckpointFolder | None = None,
+    ) -> None:
+        self.client, self.save_every, self.traffic, self.folder = client, save_every, traffic, folder
         self.losses: list[str] = []
         self.seconds = 0.0
         self._problem = chains[0].problem

@@ -25,7 +25,7 @@ from glfm.frames.frame import Frame, is_partitioned
 from glfm.posterior.fit import Fit
 from glfm.sampling.chain import Chain
 from glfm.sampling.draws import Draws
-from glfm.sampling.engine import Engine, LocalEngine, check_workers
+from glfm.sampling.engine import Engine, Keeper, LocalEngine, check_workers
 from glfm.sampling.priors import Priors, Schedule
 from glfm.sampling.problem import LocalProblem, Problem
 from glfm.sampling.settings import (
@@ -219,7 +219,7 @@ class GLFM(Exploring, Completing, Asking, Changing, BaseEstimator):  # type: ign
             fit = replace(fit, chains=tuple(chains))
         else:
             fit, stage = resumed(resume, fit, until)
-        keeper: Any = None
+        keeper: Keeper | None = None
         if partitions is not None:
             keeper = dask_table.keep(problem, schema, fit.chains, seed, checkpoint, checkpoint_every, resume)
         elif checkpoint is not None:
@@ -283,7 +283,7 @@ class GLFM(Exploring, Completing, Asking, Changing, BaseEstimator):  # type: ign
         fit: Fit,
         time_budget: float | None,
         stage: Stage | None = None,
-        keeper: Checkpoint | None = None,
+        keeper: Keeper | None = None,
         engine: Engine | None = None,
     ) -> None:
         """Run the chains, and again for longer while they should converge and have not."""

@@ -27,18 +27,24 @@ _SOON = 0.25  # seconds that a last checkpoint may take after Ctrl-C
 
 
 class Keeper(Protocol):
-    """Who writes chains to disk while they run."""
+    """A checkpoint on disk, to which chains are written while they run."""
 
     @property
     def every(self) -> float:
-        """Seconds between two times."""
+        """Seconds between two times that the chains are written."""
 
     @property
     def took(self) -> float:
-        """Seconds that the last time took."""
+        """Seconds that writing them last took."""
 
     def save(self, chains: Sequence[Chain]) -> None:
-        """Write the chains as they are; raise `FileError` where that cannot be done."""
+        """Write the chains as they are; raise `FileError` if that fails."""
+
+    def start_round(self, number: int) -> None:
+        """Note that the chains begin another round of sweeps, in a fit until convergence."""
+
+    def finish(self, chains: Sequence[Chain]) -> None:
+        """Write the chains of a fit that is complete."""
 
 
 class Engine(ABC):
@@ -71,8 +77,8 @@ class Engine(ABC):
         """Return how many chains run at the same time."""
 
     @abstractmethod
-    def open(self, chains: Sequence[Chain], n_jobs: int | None, every: float | None) -> Any:
-        """Return what the chains of a run share; they are written every so many seconds, or never."""
+    def open(self, chains: Sequence[Chain], n_jobs: int | None, keeper: Keeper | None) -> Any:
+        """Return what the chains of a run share; `keeper` is their checkpoint, if there is one."""
 
     @abstractmethod
     def close(self, pool: Any) -> None:
@@ -107,7 +113,7 @@ class Engine(ABC):
         with Progress(
             [chain.state.sweep for chain in chains], chains[0].schedule.n_sweeps, progress
         ) as shown:
-            pool = self.open(chains, n_jobs, None if keeper is None else keeper.every)
+            pool = self.open(chains, n_jobs, keeper)
             futures = self._start(chains, workers, stop, shown, seconds, pool)
             try:
                 self._watch(chains, futures, shown, keeper)
@@ -235,7 +241,7 @@ class LocalEngine(Engine):
         """Wait for chains whose sweeps are made in place, since what they leave in the middle is lost."""
         return None if any(chain.is_large for chain in chains) else self.grace
 
-    def open(self, chains: Sequence[Chain], n_jobs: int | None, every: float | None) -> Executor | None:
+    def open(self, chains: Sequence[Chain], n_jobs: int | None, keeper: Keeper | None) -> Executor | None:
         """Return threads for the shards of all chains, if there is more than one shard in a chain."""
         if max(chain.n_shards for chain in chains) < 2:
             return None
