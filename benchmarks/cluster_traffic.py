@@ -37,7 +37,7 @@ def main() -> None:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 model.fit(table(n_rows))
-            S = model._problem.n_pseudo
+            S = model.fit_.problem.n_pseudo
             K = 1 + np.mean([draw.n_features for draw in model.draws_])
             seen, each = engine.traffic_, N_SHARDS * N_SWEEPS
             print(

@@ -81,8 +81,8 @@ def _with_a_kill(
         model.fit(data, **arguments)
     lost = [str(one.message) for one in told if "Workers were lost" in str(one.message)]
     return {
-        "rows": model._problem.n_rows,
-        "columns": len(model._problem.names),
+        "rows": model.fit_.problem.n_rows,
+        "columns": len(model.fit_.problem.names),
         "chains": chains,
         "sweeps": sweeps,
         "read_and_start_seconds": engine.ends[0] - begin,

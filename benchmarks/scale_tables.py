@@ -116,10 +116,10 @@ def fit(what: dict[str, Any]) -> dict[str, Any]:
         warnings.simplefilter("ignore", glfm.FitWarning)
         model.fit(data)
     return {
-        "rows": model._problem.n_rows,
-        "columns": len(model._problem.names),
-        "pseudo_columns": model._problem.n_pseudo,
-        "shards": engine.shards(model._problem.n_rows),
+        "rows": model.fit_.problem.n_rows,
+        "columns": len(model.fit_.problem.names),
+        "pseudo_columns": model.fit_.problem.n_pseudo,
+        "shards": engine.shards(model.fit_.problem.n_rows),
         "chains": what["chains"],
         "sweeps": what["sweeps"],
         "features": model.draws_[-1].n_features,

@@ -192,7 +192,7 @@ def effective_draws(quick: bool) -> list[dict[str, object]]:
             measured[group] = of_group.min() if len(of_group) else np.nan
         row = {
             "table": name,
-            "sweeps_per_second": 4 * model._chains[0].schedule.n_sweeps / seconds,
+            "sweeps_per_second": 4 * model.fit_.chains[0].schedule.n_sweeps / seconds,
             **{f"ess_{q}": float(n) for q, n in measured.items()},
             **{f"ess_per_second_{q}": float(n) / seconds for q, n in measured.items()},
             "rhat_log_likelihood": float(judged.loc["log-likelihood", "rhat"]),

@@ -162,7 +162,7 @@ def shifted(x: np.ndarray) -> np.ndarray:
 
 def overlap(model: glfm.GLFM, rows: np.ndarray) -> tuple[str, float]:
     """Return the feature whose rows are most like given ones: rows with both over rows with either."""
-    Z = model.transform().to_numpy(dtype=float) > 0.5
+    Z = model.activations().to_numpy(dtype=float) > 0.5
     both = (Z & rows[:, None]).sum(axis=0)
     alike = both / np.maximum((Z | rows[:, None]).sum(axis=0), 1)
     k = int(alike.argmax())
@@ -179,7 +179,7 @@ def places_table(fits: study.Fits, frame: pd.DataFrame) -> str:
             if not match.feature:
                 cells.append(f"**{study.NOT_CONFIRMED}**: no such feature")
                 continue
-            z = model.transform()[match.feature].to_numpy(dtype=float)
+            z = model.activations()[match.feature].to_numpy(dtype=float)
             z = z if match.way > 0 else 1.0 - z
             inside = frame["state"].isin(states).to_numpy()
             p, q = float(z[inside].mean()), float(z[~inside].mean())
@@ -208,7 +208,7 @@ def outcome_table(model: glfm.GLFM, frame: pd.DataFrame, top: int = 5) -> str:
     """Return who won the counties of the most common patterns."""
     winner = winners(frame)
     activations = {
-        name: model.transform()[name].to_numpy(dtype=float) > 0.5 for name in model.features().index
+        name: model.activations()[name].to_numpy(dtype=float) > 0.5 for name in model.features().index
     }
     rows = []
     for name, row in model.patterns(top).iterrows():

@@ -269,7 +269,7 @@ def agreement(one: glfm.GLFM, other: glfm.GLFM, least: float = LARGE) -> pd.Data
     Features of both runs are matched one to one so that the sum of correlations is largest.
     """
     share = one.features()["share"]
-    ours, theirs = (model.transform().to_numpy(dtype=float) for model in (one, other))
+    ours, theirs = (model.activations().to_numpy(dtype=float) for model in (one, other))
     with np.errstate(divide="ignore", invalid="ignore"):
         both = np.corrcoef(ours.T, theirs.T)[: ours.shape[1], ours.shape[1] :]
     both = np.nan_to_num(both)

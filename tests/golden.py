@@ -7,7 +7,6 @@ but public names, so that two commits can be compared: see compare_draws.py.
 
 import copy
 import hashlib
-import inspect
 import json
 import os
 import platform
@@ -63,20 +62,6 @@ def differences(made_with: dict[str, str], now: dict[str, str]) -> list[str]:
         for name in names
         if now.get(name) != made_with.get(name)
     ]
-
-
-# ---- names that are about to change; the older ones go once nothing older is compared
-
-
-def weighted() -> dict[str, Any]:
-    """Return the setting that gives features scores."""
-    named = "weighted" in inspect.signature(glfm.GLFM).parameters
-    return {"weighted": True} if named else {"features": "weighted"}
-
-
-def activations(model: glfm.GLFM) -> Any:
-    """Return the probability of each feature for each row of the fit."""
-    return model.activations() if hasattr(model, "activations") else model.transform()
 
 
 # ---- tables
@@ -281,7 +266,7 @@ def of_fitted_rows(model: glfm.GLFM, new: pd.DataFrame) -> dict[str, Callable[[]
 def of_activations(model: glfm.GLFM, new: pd.DataFrame) -> dict[str, Callable[[], Any]]:
     """Return questions about features, those of rows never seen among them."""
     return {
-        "activations": lambda: activations(model),
+        "activations": lambda: model.activations(),
         "new rows": lambda: model.transform(new),
         "effects": model.effects,
         "similarity": lambda: model.similarity(new, wrt="height"),
@@ -366,9 +351,9 @@ SAMPLED: dict[str, Callable[[], dict[str, Any]]] = {
     "three shards": lambda: sampled(**shards(3)),
     "three shards, pinned rows": lambda: sampled(**shards(3), inactive=pinned()),
     "three shards, no bias, bounded": lambda: sampled(**shards(3), bias=False, max_features=3, alpha=2.0),
-    "weighted, one shard": lambda: sampled(**weighted(), **shards(1)),
-    "weighted, three shards": lambda: sampled(**weighted(), **shards(3)),
-    "weighted, pinned rows": lambda: sampled(**weighted(), **shards(3), inactive=pinned()),
+    "weighted, one shard": lambda: sampled(weighted=True, **shards(1)),
+    "weighted, three shards": lambda: sampled(weighted=True, **shards(3)),
+    "weighted, pinned rows": lambda: sampled(weighted=True, **shards(3), inactive=pinned()),
     **{f"{name}, collapsed": partial(sampled, [name, "height"]) for name in ("income", "ward")},
     **{
         f"{name}, {what}": lambda name=name, more=more: sampled([name], **shards(2), **more())
@@ -386,9 +371,9 @@ ANSWERED: dict[str, Callable[[], dict[str, Any]]] = {
     "explanations": partial(answered, of_explanations),
     "questions": partial(answered, of_questions),
     "densities": partial(answered, of_densities),
-    "weighted, cells of new rows": lambda: answered(of_new_rows, **weighted()),
-    "weighted, cells of fitted rows": lambda: answered(of_fitted_rows, **weighted()),
-    "weighted, questions": lambda: answered(of_few_questions, **weighted()),
+    "weighted, cells of new rows": lambda: answered(of_new_rows, weighted=True),
+    "weighted, cells of fitted rows": lambda: answered(of_fitted_rows, weighted=True),
+    "weighted, questions": lambda: answered(of_few_questions, weighted=True),
 }
 CASES = {**{model: partial(numbers, model) for model in MODELS}, **SAMPLED, **ANSWERED}
 

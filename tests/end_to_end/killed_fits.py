@@ -67,7 +67,7 @@ def child(work: Callable[[], None]) -> int:
 
 def sweeps(path: Path) -> list[int]:
     """Return where the chains of a checkpoint stand, which must be readable."""
-    return [chain.state.sweep for chain in model_files.read(path, glfm.GLFM().get_params()).chains]
+    return [chain.state.sweep for chain in model_files.read(path, glfm.GLFM().get_params())[0].chains]
 
 
 def leftovers(path: Path) -> int:

@@ -103,7 +103,7 @@ def test_draws_are_those_of_a_local_fit(client, frame, local):
     model = fit(frame, engine)
     assert bits(model) == bits(local)
     pd.testing.assert_frame_equal(model.impute(), local.impute())
-    for mine, theirs in zip(model._chains, local._chains, strict=True):
+    for mine, theirs in zip(model.fit_.chains, local.fit_.chains, strict=True):
         np.testing.assert_array_equal(mine.state.Y, theirs.state.Y)
     assert engine.traffic_.round_trips > 0
 
@@ -115,7 +115,7 @@ def test_messages_do_not_grow_with_the_rows(client, n_rows):
     engine = glfm.DaskEngine(client, n_shards=2)
     with pytest.warns(FitWarning, match="max_features = 2"):
         model = fit(table(n_rows), engine, settings)
-    K, S = 3, model._problem.n_pseudo
+    K, S = 3, model.fit_.problem.n_pseudo
     per_shard_and_sweep = (engine.traffic_.sent + engine.traffic_.received) / (2 * 5)
     assert per_shard_and_sweep < 3 * K * S + 3 * K * K + 5 * (K + S) + 60
 
@@ -167,7 +167,7 @@ def test_an_interrupted_fit_is_resumed(client, frame, local, tmp_path):
     path = tmp_path / "fit.glfm"
     with pytest.warns(FitWarning, match="The fit was interrupted after"):
         stopped = fit(frame, Interrupted(client, n_shards=3), checkpoint=path)
-    assert 3 in [chain.state.sweep for chain in stopped._chains]
+    assert 3 in [chain.state.sweep for chain in stopped.fit_.chains]
     assert not stopped.impute().isna().any().any()
     assert bits(fit(frame, glfm.DaskEngine(client, n_shards=3), resume=path)) == bits(local)
 
@@ -215,8 +215,8 @@ def test_a_lost_scheduler_leaves_a_checkpoint(frame, local, tmp_path):
             fit(frame, engine, checkpoint=path, checkpoint_every=1e-3)
         with pytest.raises(SamplerError, match="The dask client is clos"):
             fit(frame, engine)
-    kept = model_files.read(path, glfm.GLFM().get_params())
-    assert not kept.stage.finished
+    _, stage = model_files.read(path, glfm.GLFM().get_params())
+    assert not stage.finished
     assert bits(fit(frame, glfm.LocalEngine(n_shards=3), resume=path)) == bits(local)
 
 
@@ -344,7 +344,7 @@ def test_on_a_cluster(client, odd, odd_local, files, tmp_path):
     check(model, odd_local, odd, tmp_path)
     scores = [draw.log_likelihood for draw in model.draws_]
     np.testing.assert_allclose(scores, [draw.log_likelihood for draw in odd_local.draws_])
-    np.testing.assert_allclose(model._problem.spreads, odd_local._problem.spreads)
+    np.testing.assert_allclose(model.fit_.problem.facts.spreads, odd_local.fit_.problem.facts.spreads)
     again = glfm.load(model.save(tmp_path / "model.glfm", data=False))
     new = odd.iloc[:7].reset_index(drop=True)
     expected = odd_local.impute(new)

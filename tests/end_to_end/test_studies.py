@@ -96,7 +96,7 @@ def test_disorders(data_dir, tmp_path, load):
     assert list(result.fits) == list(disorders.ATTRIBUTES)
     for fits in result.fits.values():
         for model in (fits.free, fits.few):
-            assert not model.transform().to_numpy()[result.well].any()
+            assert not model.activations().to_numpy()[result.well].any()
         assert max(draw.n_features for draw in fits.few.draws_) <= 3
     check_features(text, "With at most 3 features:", result.fits["sex"].few, 0.0)
     assert [row[0] for row in rows_of(text, "## Which attributes")] == [
@@ -139,9 +139,9 @@ def test_verdicts_follow_the_effects(made_up, study):
 def test_two_runs_are_compared_by_their_activations(made_up, study):
     (one, other), _ = made_up
     found = study.agreement(one, other)
-    ours = one.transform().to_numpy()[:, 0]
+    ours = one.activations().to_numpy()[:, 0]
     partner = int(found.loc["F1", "partner"][1:]) - 1
-    expected = np.corrcoef(ours, other.transform().to_numpy()[:, partner])[0, 1]
+    expected = np.corrcoef(ours, other.activations().to_numpy()[:, partner])[0, 1]
     assert found.loc["F1", "correlation"] == pytest.approx(expected)
     assert expected > study.SAME
     assert "found again by seed 1: 1" in study.agreement_words(one, other, "Made up")

@@ -125,7 +125,7 @@ def refused_column(message, names):
 
 def check_states(model):
     """No number of any chain or draw is NaN or infinite."""
-    for chain in model._chains:
+    for chain in model.fit_.chains:
         state = chain.state
         for part in (state.Y, state.B, state.variance, np.array(state.alpha), *state.theta, *state.step):
             assert np.isfinite(part).all()

@@ -95,7 +95,7 @@ def test_appended_row_without_features() -> None:
     posterior = exact(TABLE, inactive)
     model = fitted(TABLE[:2]).append(TABLE[2:], inactive=[True], n_draws=N_DRAWS)
     check(scores(model, posterior))
-    assert model.remove("Ben", n_draws=5)._problem.pinned.tolist() == [False, True]
+    assert model.remove("Ben", n_draws=5).fit_.rows.pinned.tolist() == [False, True]
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_edited_cells(posterior, before) -> None:
     }
     fails(fitted(table).continue_fit(N_WRONG), posterior)  # the cells of before
     check(scores(model.edit(after, n_draws=N_DRAWS), posterior))
-    pd.testing.assert_frame_equal(model._frame.complete({}), TABLE)
+    pd.testing.assert_frame_equal(model.fit_.frame.complete({}), TABLE)
 
 
 def test_removed_row(posterior) -> None:
@@ -140,8 +140,8 @@ def chain_means(model: glfm.GLFM, rows: slice) -> np.ndarray:
     means = []
     for chain in model.draws_.by_chain():
         draws = Draws(chain)
-        known = TrainingRows(model._problem, draws)
-        predictive = Predictive(model._frame, model._problem, draws, known, model._sample_seed)
+        fit = model.fit_.with_draws(draws)
+        predictive = Predictive(fit.table, TrainingRows(fit), fit)
         parts = [np.asarray(predictive.mean(), dtype=float)[rows]]
         levels = [name for name, kind in model.schema_.kinds.items() if not kind.is_number]
         parts += [np.asarray(predictive.proba(name), dtype=float)[rows] for name in levels]

@@ -11,6 +11,7 @@ from glfm.kinds import KINDS
 from glfm.sampling.draws import Draw
 from glfm.sampling.priors import Priors
 from glfm.sampling.problem import LocalProblem
+from glfm.testing import make_fit
 from kind_examples import EXAMPLES, example_of
 
 from .checks import check
@@ -27,7 +28,8 @@ def draw() -> Draw:
     kinds = {name: KINDS[name]().learn(example_of(name)) for name in EXAMPLES}
     problem = LocalProblem(kinds, np.full((12, len(kinds)), np.nan), Priors())
     return Draw(
-        problem=problem,
+        layout=problem.layout,
+        x=problem.x,
         chain=0,
         index=0,
         alpha=1.0,
@@ -44,7 +46,7 @@ def simulated(draw: Draw, broken: bool = False) -> pd.DataFrame:
     `broken` takes the second cell from another row.
     """
     rng = np.random.default_rng(0)
-    problem, Z = draw.problem, draw.activations
+    problem, Z = draw.layout, draw.activations
     row = rng.integers(0, len(Z), N)
     logs = []
     for d, (kind, part) in enumerate(zip(problem.kinds.values(), problem.slices, strict=True)):
@@ -54,7 +56,7 @@ def simulated(draw: Draw, broken: bool = False) -> pd.DataFrame:
         logs.append([kind.log_density(x, np.tile(one, (N, 1)), variance, theta) for one in location])
     each = np.array(logs)  # columns x rows of the table x simulated rows
     mean = np.log(np.exp(each).mean(axis=1))
-    found = Dependence(problem, [draw]).information[0]
+    found = Dependence(make_fit(LocalProblem(problem.kinds, draw.x, Priors()), [draw])).information[0]
     scores = {}
     for d, e in combinations(range(len(each)), 2):
         ratio = np.log(np.exp(each[d] + each[e]).mean(axis=0)) - mean[d] - mean[e]

@@ -13,6 +13,9 @@ import glfm
 from glfm.kernels.gaussian import interval_log_masses
 from glfm.posterior.rows import PASSES, NewRows
 from glfm.sampling.draws import Draw
+from glfm.sampling.priors import Priors
+from glfm.sampling.problem import LocalProblem
+from glfm.testing import make_fit
 
 from .checks import check
 from .tables import HOLE, MIXED, THREE_LEVELS, problem
@@ -50,7 +53,7 @@ def log_density(kind, x, location, variance, inflation, theta):
 
 def exact(draw: Draw, x, most_own=MOST_OWN):
     """Return P(z = 1), the law of the number of own features, E[extra] and E[extra^2] per column."""
-    prob, K = draw.problem, draw.n_features
+    prob, K = problem_of(draw), draw.n_features
     N, bias, s2_B = prob.n_rows, int(prob.priors.bias), prob.priors.weight_variance
     Z = np.array(list(itertools.product([0.0, 1.0], repeat=K)))
     m = draw.Z.sum(axis=0)
@@ -82,16 +85,21 @@ def exact(draw: Draw, x, most_own=MOST_OWN):
     return weight.sum(axis=0) @ Z, weight.sum(axis=1), first, second
 
 
+def problem_of(draw: Draw) -> LocalProblem:
+    """Return the table of a draw; a new row has room for some features of its own."""
+    priors = Priors(bias=draw.layout.bias, max_features=draw.n_features + MOST_OWN)
+    return LocalProblem(draw.layout.kinds, draw.x, priors)
+
+
 def a_draw(seed: int = 3, n_rows: int = 5, n_features: int = 4) -> Draw:
     """Return a draw of few rows, so that a new one often has features of its own."""
     rng = np.random.default_rng(seed)
-    prob = problem(
-        COLUMNS, np.full((n_rows, len(COLUMNS)), HOLE), bias=True, max_features=n_features + MOST_OWN
-    )
+    prob = problem(COLUMNS, np.full((n_rows, len(COLUMNS)), HOLE), bias=True)
     Z = rng.random((n_rows, n_features)) < 0.5
     Z[0] = True
     return Draw(
-        problem=prob,
+        layout=prob.layout,
+        x=prob.x,
         chain=0,
         index=0,
         alpha=2.0,
@@ -105,11 +113,11 @@ def a_draw(seed: int = 3, n_rows: int = 5, n_features: int = 4) -> Draw:
 def place(draws: list[Draw], x, n: int, n_passes: int, seed: int = 0):
     """Place a row `n` times, each time with other random numbers; return Z and extra under the last draw."""
     last, t = draws[-1], len(draws) - 1
-    rows = NewRows(np.tile(x, (n, 1)), last.problem, draws, np.random.SeedSequence(0), 1, n_passes, 1)
+    rows = NewRows(np.tile(x, (n, 1)), make_fit(problem_of(last), draws), 1, n_passes, 1)
     rows.__dict__["_keys"] = np.random.default_rng(seed).integers(0, 2**63, n).astype(np.uint64)
-    everything = slice(0, last.problem.n_pseudo)
+    everything = slice(0, last.layout.n_pseudo)
     Z = rows.features(t).astype(float)
-    A = np.column_stack([np.ones((n, int(last.problem.priors.bias))), Z])
+    A = np.column_stack([np.ones((n, int(last.layout.bias))), Z])
     return Z, rows.location(t, np.arange(n), everything) - A @ last.weights
 
 

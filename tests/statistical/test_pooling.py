@@ -27,7 +27,7 @@ def covers(tables: list[tuple[FloatArray, FloatArray]], truth: FloatArray) -> Fl
     """Analyse imputed tables, pool, and return which intervals hold the truth."""
     fits = [least_squares(X, y) for X, y in tables]
     n_rows, n_terms = tables[0][0].shape
-    pooled = glfm.pool([b for b, _ in fits], [v for _, v in fits], df=n_rows - n_terms, level=LEVEL)
+    pooled = glfm.pool([b for b, _ in fits], [v for _, v in fits], df=n_rows - n_terms, mass=LEVEL)
     return np.asarray((pooled["conf.low"] <= truth) & (truth <= pooled["conf.high"]), dtype=np.float64)
 
 

@@ -83,7 +83,8 @@ def a_draw(kinds: dict[str, Kind]) -> Draw:
     Z = rng.random((5, 3)) < 0.5
     Z[0] = True
     return Draw(
-        problem=table,
+        layout=table.layout,
+        x=table.x,
         chain=0,
         index=0,
         alpha=2.0,

@@ -10,16 +10,15 @@ from scipy.special import logsumexp
 from scipy.stats import poisson
 
 import glfm
-from glfm.frames.frame import Frame
 from glfm.posterior.joint_density import log_slopes
 from glfm.posterior.leave_one_out import RestCells
 from glfm.posterior.rows import TrainingRows
-from glfm.sampling.draws import Draw, Draws
+from glfm.sampling.draws import Draw
 from glfm.sampling.problem import LocalProblem
-from glfm.schema import Schema
+from glfm.testing import make_fit
 
 from .checks import check
-from .test_new_rows import COLUMNS, MOST_OWN, ROW, a_draw, log_density
+from .test_new_rows import COLUMNS, MOST_OWN, ROW, a_draw, log_density, problem_of
 
 pytestmark = pytest.mark.statistical
 
@@ -28,7 +27,7 @@ NAMES = [f"column {d}" for d in range(len(COLUMNS))]
 
 def log_joint(draw: Draw, x, others=None, total=None, most_own=MOST_OWN) -> float:
     """Return log p(x) by enumeration; `others` of `total` rows have each feature."""
-    prob, K = draw.problem, draw.n_features
+    prob, K = problem_of(draw), draw.n_features
     bias, s2_B = int(prob.priors.bias), prob.priors.weight_variance
     others = draw.counts if others is None else others
     total = prob.n_rows + 1.0 if total is None else total
@@ -60,9 +59,8 @@ def a_model(n_draws: int = 50, seed: int = 0) -> glfm.GLFM:
     """Return a model whose posterior is one draw, as if many chains had agreed on it."""
     draw = a_draw()
     model = glfm.GLFM(random_state=0, n_jobs=1)
-    frame = Frame.read(pd.DataFrame(draw.problem.x, columns=NAMES))
-    model._adopt(Schema(draw.problem.kinds), frame, draw.problem, [], np.random.SeedSequence(seed))
-    model.draws_ = Draws([replace(draw, chain=t) for t in range(n_draws)])
+    draws = [replace(draw, chain=t) for t in range(n_draws)]
+    model.fit_ = make_fit(problem_of(draw), draws, np.random.SeedSequence(seed))
     return model
 
 
@@ -88,7 +86,7 @@ def logp_ratios(values, given, exact: float, n: int = 8):
     out = []
     for seed in range(n):
         model = a_model(seed=seed)
-        jacobian = log_slopes(model._problem, np.array([values]))
+        jacobian = log_slopes(model.fit_.problem, np.array([values]))
         jacobian = np.nansum(np.where(np.isnan(values), 0.0, jacobian))
         out.append(np.exp(model.logp(decoded(values), decoded(given) or None) - jacobian - exact))
     return out
@@ -185,9 +183,10 @@ def test_rows_that_do_not_know_what_is_given_are_seen():
 
 def rest_ratios(model: glfm.GLFM, rows, exact: dict[int, float], n_passes: int) -> pd.DataFrame:
     """Compare densities of the cells of the first row, given the rest, with enumeration."""
-    prob, found = model._problem, {d: [] for d in exact}
+    prob, found = model.fit_.problem, {d: [] for d in exact}
     for seed in range(10):
-        rest = RestCells(rows, np.array([0]), prob, model.draws_, np.random.SeedSequence(seed), 1, n_passes)
+        fit = model.fit_.with_seed(np.random.SeedSequence(seed))
+        rest = RestCells(rows, np.array([0]), fit, 1, n_passes)
         slopes = log_slopes(prob, rest.x)
         for d in exact:
             p = rest.cells(d, np.array([0])).log_density(rest.x[:, d])[0] - slopes[0, d]
@@ -198,7 +197,7 @@ def rest_ratios(model: glfm.GLFM, rows, exact: dict[int, float], n_passes: int) 
 @pytest.mark.parametrize("name", ["complete", "holes"])
 def test_cells_given_the_rest_of_a_new_row(name):
     x, model = np.array(ROW[name]), a_model(n_draws=200)
-    rows = glfm.posterior.rows.NewRows(x[None], model._problem, model.draws_, model._sample_seed, 1)
+    rows = glfm.posterior.rows.NewRows(x[None], model.fit_, 1)
     draw = a_draw()
     seen = np.flatnonzero(~np.isnan(x))
     exact = {d: log_joint(draw, x) - log_joint(draw, hidden(x, d)) for d in seen}
@@ -210,21 +209,21 @@ def test_cells_given_the_rest_of_a_new_row(name):
 
 def test_cells_given_the_rest_of_a_row_of_the_fit():
     draw, x = a_draw(), np.array(ROW["holes"])
-    table = np.tile(x, (draw.problem.n_rows, 1))
-    prob = LocalProblem(draw.problem.kinds, table, draw.problem.priors)
+    before = problem_of(draw)
+    prob = LocalProblem(before.kinds, np.tile(x, (before.n_rows, 1)), before.priors)
     Z = draw.Z.copy()
     Z[1:, 2] = False  # feature 2 is the first row's alone
-    draw = replace(draw, problem=prob, packed=np.packbits(Z, axis=1))
-    draws = Draws([replace(draw, chain=t) for t in range(200)])
+    draw = replace(draw, x=prob.x, packed=np.packbits(Z, axis=1))
+    draws = [replace(draw, chain=t) for t in range(200)]
     model = a_model()
-    model._problem, model.draws_ = prob, draws
+    model.fit_ = make_fit(prob, draws)
     others, seen = Z[1:].sum(axis=0), np.flatnonzero(~np.isnan(x))
     exact = {
         d: log_joint(draw, x, others, float(prob.n_rows))
         - log_joint(draw, hidden(x, d), others, float(prob.n_rows))
         for d in seen
     }
-    rows = TrainingRows(prob, draws)
+    rows = TrainingRows(model.fit_)
     check(rest_ratios(model, rows, exact, n_passes=16))
     careless = {d: log_joint(draw, x) - log_joint(draw, hidden(x, d)) for d in seen}
     assert rest_ratios(model, rows, careless, n_passes=16)["z"].abs().max() > 6

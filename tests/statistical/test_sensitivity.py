@@ -124,7 +124,7 @@ def unit(model: glfm.GLFM, column: str, level: object) -> np.ndarray:
         return np.array([1.0])
     if kind.name == "categorical":
         return np.array([0.0, 1.0]) if level == "b" else np.array([-1.0, -1.0])
-    observed = model._problem.x[:, list(model.schema_.kinds).index(column)]
+    observed = model.fit_.rows.x[:, list(model.schema_.kinds).index(column)]
     return np.array([kind.pseudo(observed).std()])
 
 

@@ -23,7 +23,7 @@ from glfm.sampling.draws import Draw
 from glfm.sampling.parallel import HybridSampler
 from glfm.sampling.priors import Priors, Schedule
 from glfm.sampling.problem import LocalProblem, Problem
-from glfm.testing import Ranks, geweke_scores, sbc_ranks, score_table
+from glfm.testing import Ranks, geweke_scores, make_fit, sbc_ranks, score_table
 
 from .checks import check
 from .tables import MIXED, THREE_LEVELS, plain_kind
@@ -320,16 +320,22 @@ ROWS = {
 COLUMNS = [*MIXED, THREE_LEVELS]
 
 
-def a_draw(n_rows: int = 5, n_features: int = 3) -> Draw:
-    """Return a draw of few rows, so that a new one often has features of its own."""
-    rng = np.random.default_rng(3)
+def a_problem(n_rows: int = 5) -> LocalProblem:
+    """Return a table of few rows, so that a new one often has features of its own."""
     kinds = {f"c{d}": kind for d, kind in enumerate(COLUMNS)}
-    problem = LocalProblem(kinds, np.full((n_rows, len(kinds)), np.nan), Priors(alpha=2.0, weighted=True))
+    return LocalProblem(kinds, np.full((n_rows, len(kinds)), np.nan), Priors(alpha=2.0, weighted=True))
+
+
+def a_draw(n_rows: int = 5, n_features: int = 3) -> Draw:
+    """Return a draw of such a table."""
+    rng = np.random.default_rng(3)
+    problem = a_problem(n_rows)
     Z = rng.random((n_rows, n_features)) < 0.5
     Z[0] = True
     A = np.where(Z, rng.standard_normal(Z.shape), 0.0)
     return Draw(
-        problem=problem,
+        layout=problem.layout,
+        x=problem.x,
         chain=0,
         index=0,
         alpha=2.0,
@@ -343,7 +349,7 @@ def a_draw(n_rows: int = 5, n_features: int = 3) -> Draw:
 
 def weighed(draw: Draw, x: Floats, n: int, s2_B: float) -> tuple[Floats, Floats]:
     """Return what the prior gives for a row (features, locations, own features), and log weights."""
-    rng, problem = np.random.default_rng(1), draw.problem
+    rng, problem = np.random.default_rng(1), a_problem()
     K, N = draw.n_features, problem.n_rows
     Z = rng.random((n, K)) < draw.counts / (N + 1.0)
     A = np.column_stack([np.ones(n), Z * rng.standard_normal((n, K))])
@@ -372,11 +378,9 @@ def row_scores(x: Floats, n: int = 4_000, s2_B: float = 1.0) -> pd.DataFrame:
     weight = np.exp(log_weight - logsumexp(log_weight))
     expected = weight @ values
     error = np.sqrt((weight**2) @ (values - expected) ** 2)
-    rows = NewRows(
-        np.tile(x, (n, 1)), draw.problem, [draw], np.random.SeedSequence(0), 1, places=np.arange(n)
-    )
+    rows = NewRows(np.tile(x, (n, 1)), make_fit(a_problem(), [draw]), 1, places=np.arange(n))
     Z = rows.features(0).astype(np.float64)
-    location = rows.location(0, np.arange(n), slice(0, draw.problem.n_pseudo))
+    location = rows.location(0, np.arange(n), slice(0, draw.layout.n_pseudo))
     A = np.column_stack([np.ones(n), rows.activations(0)])
     own = np.abs(location - A @ draw.weights).max(axis=1) > 1e-5
     seen = np.column_stack([Z, location, np.tanh(location) ** 2, own])

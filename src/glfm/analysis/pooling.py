@@ -20,7 +20,7 @@ def pool(
     variances: Any = None,
     df: ArrayLike | None = None,
     terms: Sequence[str] | None = None,
-    level: float = 0.95,
+    mass: float = 0.95,
 ) -> pd.DataFrame:
     """Pool the estimates of m imputed tables by Rubin's rules, with Barnard and Rubin's degrees of freedom.
 
@@ -38,7 +38,7 @@ def pool(
         those of the statsmodels results, otherwise infinite.
     terms
         Names of the terms; None: the names that the estimates carry, or x1, x2, ...
-    level
+    mass
         Of the confidence intervals.
 
     Returns
@@ -63,8 +63,8 @@ def pool(
     if variances is None:
         estimates, variances, own_df = _of_results(estimates)
         df = own_df if df is None else df
-    if not isinstance(level, int | float) or not 0.0 < level < 1.0:
-        raise DataError(f"level lies between 0 and 1, not at {level!r}.")
+    if not isinstance(mass, int | float) or not 0.0 < mass < 1.0:
+        raise DataError(f"mass lies between 0 and 1, not at {mass!r}.")
     q, names = _matrix(estimates, "estimates")
     u, their_names = _matrix(variances, "variances", names)
     if q.shape != u.shape:
@@ -74,11 +74,11 @@ def pool(
         )
     labels = _labels(terms, names or their_names, q.shape[1])
     _check_numbers(q, u, labels)
-    return _pooled(q, u, _complete_df(df, q.shape[1]), labels, float(level))
+    return _pooled(q, u, _complete_df(df, q.shape[1]), labels, float(mass))
 
 
 def _pooled(
-    q: FloatArray, u: FloatArray, complete: FloatArray, labels: list[str], level: float
+    q: FloatArray, u: FloatArray, complete: FloatArray, labels: list[str], mass: float
 ) -> pd.DataFrame:
     from scipy.stats import t
 
@@ -92,7 +92,7 @@ def _pooled(
         observed = np.where(np.isinf(complete), np.inf, complete * (complete + 1.0) / (complete + 3.0))
         df = 1.0 / (share * share / (m - 1.0) + 1.0 / (observed * (1.0 - share)))
     error = np.sqrt(total)
-    reach = t.ppf(0.5 + 0.5 * level, df) * error
+    reach = t.ppf(0.5 + 0.5 * mass, df) * error
     return pd.DataFrame(
         {
             "term": labels,

@@ -273,7 +273,7 @@ def _pooled(answers: Sequence[tuple[float, float | None]], mass: float) -> tuple
     estimates = np.array([estimate for estimate, _ in answers])
     variances = [variance for _, variance in answers if variance is not None]
     if len(variances) == len(answers) and any(variances):
-        row = pool(estimates, variances, level=mass).iloc[0]
+        row = pool(estimates, variances, mass=mass).iloc[0]
         return float(row["estimate"]), float(row["conf.low"]), float(row["conf.high"])
     if variances and any(variances):
         raise DataError(

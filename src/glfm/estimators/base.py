@@ -28,7 +28,7 @@ class Fitted:
     n_jobs: int | None
     unseen: Unseen
     fit_: Fit
-    _summarised: Summary | None = None
+    _summaries: dict[str, Summary]  # the latest, in place: verbs change nothing of the model
 
     @property
     def schema_(self) -> Schema:
@@ -55,9 +55,10 @@ class Fitted:
     def _summary(self) -> Summary:
         """Features of the fit and what follows from them, kept for the next question."""
         fit = self._binary_fit("read its features and what follows from them")
-        if self._summarised is None or self._summarised.fit is not fit:
-            self._summarised = Summary(fit)
-        return self._summarised
+        known = self._summaries.get("latest")
+        if known is None or known.fit is not fit:
+            known = self._summaries["latest"] = Summary(fit)
+        return known
 
     def _table(self, X: Any) -> Any:
         """Return rows never seen; the shape of an array is checked as scikit-learn does."""

@@ -244,7 +244,7 @@ class GLFM(Exploring, Completing, Asking, Changing, BaseEstimator):  # type: ign
         if not fit.draws:
             self.__dict__.pop("fit_", None)
             return
-        self.fit_ = fit
+        self.fit_, self._summaries = fit, {}
         self.n_features_in_ = len(fit.names)
         if fit.is_named:
             self.feature_names_in_ = np.array(fit.names, dtype=object)

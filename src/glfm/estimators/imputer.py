@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -114,7 +115,7 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
         """Return the table with its holes filled, every row as one never seen."""
         check_is_fitted(self)
         X = self._checked(X, reset=False)
-        return self.model_.impute(X, how=self.how)
+        return copy(self.model_).set_params(unseen=self.unseen).impute(X, how=self.how)
 
     def fit_transform(self, X: Any, y: object = None) -> Any:
         """Fit, and return the table of the fit with its holes filled."""

@@ -16,6 +16,7 @@ from glfm.kinds import KINDS, Kind
 from glfm.sampling.draws import Draw
 from glfm.sampling.priors import Priors
 from glfm.sampling.problem import LocalProblem, Problem
+from glfm.testing import make_fit
 from kind_examples import EXAMPLES, example_of
 
 PATTERNS = np.array([[0, 0], [1, 0], [0, 1], [1, 1]], dtype=bool)
@@ -30,7 +31,8 @@ def drawn(problem: Problem, counts=(5, 3, 2, 4), seed: int = 0, scale: float = 1
     """Return a draw in which so many rows have each of four patterns."""
     rng = np.random.default_rng(seed)
     return Draw(
-        problem=problem,
+        layout=problem.layout,
+        x=problem.x,
         chain=0,
         index=index,
         alpha=1.0,
@@ -39,6 +41,12 @@ def drawn(problem: Problem, counts=(5, 3, 2, 4), seed: int = 0, scale: float = 1
         thetas=tuple(kind.initial_theta() for kind in problem.kinds.values()),
         packed=np.packbits(np.repeat(PATTERNS, counts, axis=0), axis=1),
     )
+
+
+def of(*draws: Draw) -> Dependence:
+    """Return the dependence of columns under draws of one table."""
+    problem = LocalProblem(draws[0].layout.kinds, draws[0].x, Priors())
+    return Dependence(make_fit(problem, draws))
 
 
 def points(kind: Kind, location: np.ndarray, variance: float) -> tuple[np.ndarray, np.ndarray]:
@@ -60,7 +68,7 @@ def points(kind: Kind, location: np.ndarray, variance: float) -> tuple[np.ndarra
 
 def dense(draw: Draw, share: np.ndarray) -> np.ndarray:
     """Return the mutual information from densities at many values, in the space of the values."""
-    problem = draw.problem
+    problem = draw.layout
     Z = np.hstack([np.ones((4, 1)), PATTERNS])
     tables = []
     for d, (kind, part) in enumerate(zip(problem.kinds.values(), problem.slices, strict=True)):
@@ -91,14 +99,14 @@ class TestInformation:
     @pytest.mark.parametrize("scale", [0.3, 1.0, 3.0])
     def test_every_pair_of_kinds_against_a_dense_sum(self, scale):
         draw = drawn(table(learnt()), scale=scale)
-        found, exact = Dependence(draw.problem, [draw]).information[0], dense(draw, SHARE)
+        found, exact = of(draw).information[0], dense(draw, SHARE)
         np.testing.assert_allclose(found, exact, atol=1e-3)
-        levels = np.flatnonzero([not kind.is_number for kind in draw.problem.kinds.values()])
+        levels = np.flatnonzero([not kind.is_number for kind in draw.layout.kinds.values()])
         np.testing.assert_allclose(found[np.ix_(levels, levels)], exact[np.ix_(levels, levels)], atol=1e-7)
 
     def test_a_wrong_share_of_patterns_would_be_seen(self):
         draw = drawn(table(learnt()))
-        found = Dependence(draw.problem, [draw]).information[0]
+        found = of(draw).information[0]
         wrong = dense(draw, np.full(4, 0.25))
         assert (np.abs(found - wrong) > 3e-3).mean() > 0.5
 
@@ -120,9 +128,7 @@ class TestInformation:
             "level": glfm.Categorical(levels=["a", "b"]),
         }
         draw = drawn(table(kinds), seed=2)
-        np.testing.assert_allclose(
-            Dependence(draw.problem, [draw]).information[0], dense(draw, SHARE), atol=1e-3
-        )
+        np.testing.assert_allclose(of(draw).information[0], dense(draw, SHARE), atol=1e-3)
 
     def test_monotone_maps_do_not_matter(self):
         plain = {"a": glfm.Real(shift=0.0, scale=1.0), "b": glfm.Real(shift=0.0, scale=1.0)}
@@ -131,7 +137,7 @@ class TestInformation:
             "b": glfm.Real(transform="log", shift=-1.0, scale=7.0),
         }
         one, other = (
-            Dependence(problem, [drawn(problem)]).information
+            of(drawn(problem)).information
             for problem in (
                 table({name: kind.learn(example_of("real")) for name, kind in plain.items()}),
                 table(
@@ -145,7 +151,7 @@ class TestInformation:
         np.testing.assert_allclose(one, other, atol=1e-12)
 
     def test_no_other_column_tells_more_than_the_features(self):
-        found = Dependence(table(learnt()), [drawn(table(learnt()), scale=2.0)]).information[0]
+        found = of(drawn(table(learnt()), scale=2.0)).information[0]
         assert (found <= np.minimum.outer(np.diag(found), np.diag(found)) + 1e-3).all()
         assert (found >= 0.0).all()
 
@@ -155,7 +161,7 @@ class TestInformation:
         draw.weights[2, problem.slices[0]] = 0.0
         for part in problem.slices[1:]:
             draw.weights[1, part] = 0.0
-        found = Dependence(problem, [draw]).information[0]
+        found = of(draw).information[0]
         assert (found[0, 1:] < 1e-12).all()
         assert (found[1:, 1:] > 1e-3).all()
 
@@ -163,7 +169,7 @@ class TestInformation:
     def test_no_features(self, bias):
         problem = LocalProblem(learnt(), np.full((5, 5), np.nan), Priors(bias=bias))
         draw = Draw(
-            problem,
+            problem.layout,
             0,
             0,
             1.0,
@@ -171,8 +177,9 @@ class TestInformation:
             np.ones(5),
             tuple(kind.initial_theta() for kind in problem.kinds.values()),
             np.empty((5, 0), dtype=np.uint8),
+            x=problem.x,
         )
-        dependence = Dependence(problem, [draw])
+        dependence = of(draw)
         assert (dependence.information < 1e-12).all()
         assert (dependence.shared == 0.0).all()
 
@@ -180,7 +187,7 @@ class TestInformation:
         kind = glfm.Real(aux_variance=0.0).learn(example_of("real"))
         draw = drawn(table({"a": kind, "b": kind}), scale=3.0)
         draw.variances[:] = 1e-12
-        found = Dependence(draw.problem, [draw]).information[0]
+        found = of(draw).information[0]
         np.testing.assert_allclose(found, -xlogy(SHARE, SHARE).sum(), atol=1e-6)
 
     def test_a_column_with_one_level_and_one_out_of_reach(self):
@@ -191,7 +198,7 @@ class TestInformation:
         }
         draw = drawn(table(kinds))
         draw.weights[:, 0] = -1e4  # far below zero
-        found = Dependence(draw.problem, [draw]).information[0]
+        found = of(draw).information[0]
         assert np.isfinite(found).all()
         assert (found[0] == 0.0).all()
 
@@ -213,9 +220,7 @@ class TestInformation:
     def test_of_many_rows_some_are_used(self):
         problem = table(learnt())
         rows = np.array([0, 13])
-        two = mutual_information(
-            problem, drawn(problem), Dependence(problem, [drawn(problem)])._outcomes(), rows
-        )
+        two = mutual_information(problem, drawn(problem), of(drawn(problem))._outcomes(), rows)
         wanted = dense(drawn(problem), np.array([0.5, 0.0, 0.0, 0.5]))
         np.testing.assert_allclose(two, wanted, atol=1e-3)
 
@@ -230,19 +235,19 @@ class TestShared:
         spread = location.var(axis=0) + draw.variances
         matters = 0.25 * draw.weights[1:] ** 2 / spread >= MATTERS
         assert matters.tolist() == [[True, True, False], [False, False, True]]
-        assert Dependence(problem, [draw]).shared[0].tolist() == [[1, 1, 0], [1, 1, 0], [0, 0, 1]]
+        assert of(draw).shared[0].tolist() == [[1, 1, 0], [1, 1, 0], [0, 0, 1]]
 
     def test_a_feature_that_all_rows_have_joins_nothing(self):
         kind = KINDS["real"]().learn(example_of("real"))
         problem = table(dict.fromkeys("ab", kind), counts=(0, 10, 0, 0))
         draw = drawn(problem, counts=(0, 10, 0, 0), scale=5.0)
-        assert (Dependence(problem, [draw]).shared == 0.0).all()
+        assert (of(draw).shared == 0.0).all()
 
 
 class TestFrames:
     def test_average_and_interval_over_draws(self):
         problem = table(learnt())
-        dependence = Dependence(problem, [drawn(problem, seed=seed, index=seed) for seed in range(6)])
+        dependence = of(*[drawn(problem, seed=seed, index=seed) for seed in range(6)])
         each = dependence.information
         assert each.shape == (6, 5, 5)
         mean, (lower, upper) = dependence.frame(), dependence.interval(0.5)
@@ -255,7 +260,7 @@ class TestFrames:
 
     def test_of_many_draws_fifty_are_used(self):
         problem = table({"real": KINDS["real"]().learn(example_of("real"))})
-        assert len(Dependence(problem, [drawn(problem)] * 70).information) == 50
+        assert len(of(*[drawn(problem)] * 70).information) == 50
 
     def test_a_fit(self):
         rng = np.random.default_rng(0)
@@ -274,7 +279,7 @@ class TestFrames:
         assert share.loc["a", "b"] > 0.9 > share.loc["a", "c"]
         lower, upper = model.dependence(mass=0.9)
         assert (lower.to_numpy() <= upper.to_numpy()).all()
-        with pytest.raises(SchemaError, match='kind is "mi" or "probability", not \'r\''):
+        with pytest.raises(SchemaError, match='measure is "mi" or "probability", not \'r\''):
             model.dependence("r")
         with pytest.raises(SchemaError, match="itself a share"):
             model.dependence("probability", mass=0.9)

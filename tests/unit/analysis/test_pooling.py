@@ -47,7 +47,7 @@ def by_hand(q: list[float], u: list[float], complete: float, level: float) -> di
 @pytest.mark.parametrize("complete", [7.0, 50.0, math.inf])
 @pytest.mark.parametrize("level", [0.8, 0.95])
 def test_by_hand(complete: float, level: float) -> None:
-    pooled = glfm.pool(Q, U, df=complete, level=level)
+    pooled = glfm.pool(Q, U, df=complete, mass=level)
     assert list(pooled.columns) == COLUMNS
     assert list(pooled["term"]) == ["x1", "x2"]
     for j in range(2):
@@ -163,7 +163,7 @@ WRONG = {
     "zero": ([1.0, 2.0], [0.0, 1.0], {}, "variance 0 in imputation 1"),
     "hole": ([1.0, np.nan], [1.0, 1.0], {}, "estimate nan"),
     "infinite": ([1.0, 1.0], [1.0, np.inf], {}, "variance inf"),
-    "level": ([1.0, 1.0], [1.0, 1.0], {"level": 95}, "level lies between 0 and 1, not at 95"),
+    "mass": ([1.0, 1.0], [1.0, 1.0], {"mass": 95}, "mass lies between 0 and 1, not at 95"),
     "df": ([1.0, 1.0], [1.0, 1.0], {"df": 0}, "positive, not 0"),
     "df of others": (Q, U, {"df": [1.0, 2.0, 3.0]}, r"one per term \(2\)"),
     "terms": (Q, U, {"terms": ["a"]}, "2 terms but 1 names"),

@@ -8,6 +8,7 @@ import pytest
 import glfm
 from glfm.analysis import explanation
 from glfm.errors import DataError, SchemaError
+from glfm.posterior.row_choice import read_rows
 from glfm.posterior.rows import NewRows
 
 QUICK = {"n_chains": 2, "n_warmup": 60, "n_draws": 10, "random_state": 0, "progress": False}
@@ -75,7 +76,7 @@ class TestSimilarity:
         draw = one.draws_[0]
         weight = np.zeros(draw.n_features)
         for d in (0, 1):
-            b = draw.weights[:, one._problem.slices[d]][:, 0]
+            b = draw.weights[:, one.fit_.problem.slices[d]][:, 0]
             weight += np.abs(b[1:]) / np.sqrt((draw.activations @ b).var() + draw.variances[d])
         found = one.similarity(wrt=["weight", "pulse"])
         expected = np.array([[jaccard(a, b, weight / 2, 1.0) for b in draw.Z] for a in draw.Z])
@@ -105,7 +106,7 @@ class TestSimilarity:
         new = people(3, seed=1)[["pulse", "weight"]]
         found = model.similarity(new)
         assert list(found.index) == list(new.index)
-        rows = NewRows(model._read(new)[1], model._problem, model.draws_, model._sample_seed)
+        rows = NewRows(read_rows(model.fit_, new)[1], model.fit_)
         each = [
             jaccard(rows.features(t)[1], draw.Z[50], np.ones(draw.n_features))
             for t, draw in enumerate(model.draws_)
@@ -125,7 +126,7 @@ class TestSimilarity:
             (("p999",), DataError, "There is no row 'p999': give a label such as 'p0'"),
             ((["p1", ["p2"]],), DataError, r"There is no row \['p2'\]"),
             (([],), SchemaError, "No row was chosen"),
-            (("p1", "height"), SchemaError, "There is no modelled column 'height': choose one of weight"),
+            (("p1", "height"), SchemaError, "There is no column 'height' in the fit: choose one of 'weight'"),
             (("p1", []), SchemaError, "No column was chosen"),
             (({"height": 3.0},), DataError, "a column 'height' that the fit had not"),
             (({"diet": "none"},), DataError, "holds the level 'none'"),
@@ -143,7 +144,7 @@ class TestSimilarity:
             model.similarity("x")
 
     def test_too_many(self, model, monkeypatch):
-        monkeypatch.setattr("glfm.estimators.relations._MOST_CELLS", 1000)
+        monkeypatch.setattr("glfm.analysis.similarity._MOST_CELLS", 1000)
         with pytest.raises(SchemaError, match="120 and 120 rows are too many to hold: choose at most 8 rows"):
             model.similarity()
 
@@ -194,9 +195,9 @@ def _shift(model, rest: pd.DataFrame, name: str, column: str, value: object) -> 
         return float(
             np.subtract(*[part @ np.arange(3) if column == "mood" else part[str(value)] for part in p])
         )
-    d = model._problem.names.index(column)
+    d = model.fit_.problem.names.index(column)
     means = [np.mean(predictive.cells(column, np.arange(1)).locations) for predictive in both]
-    return float(np.subtract(*means) / np.sqrt(model._problem.spreads[d]))
+    return float(np.subtract(*means) / np.sqrt(model.fit_.problem.facts.spreads[d]))
 
 
 class TestExplain:
@@ -210,12 +211,12 @@ class TestExplain:
         draw, d = one.draws_[0], 1
         order = np.argsort(-draw.Z.sum(axis=0), kind="stable")
         placed = explanation._Placed(
-            one._read(row)[1][0], np.array([0, 2, 3]), one._problem, [draw], one._sample_seed, 1
+            read_rows(one.fit_, row)[1][0], np.array([0, 2, 3]), one.fit_.with_draws([draw]), 1
         )
         z = placed.rows.features(0)[placed.itself]
         assert len(z) == 200
-        location = placed.rows.location(0, placed.itself, one._problem.slices[d])[:, 0]
-        link, share = one._problem.kinds["pulse"].link, draw.Z.mean(axis=0)
+        location = placed.rows.location(0, placed.itself, one.fit_.problem.slices[d])[:, 0]
+        link, share = one.fit_.problem.kinds["pulse"].link, draw.Z.mean(axis=0)
         for name, table in found.features.iterrows():
             k = order[int(name[1:]) - 1]
             b = draw.weights[1 + k, d]
@@ -313,11 +314,11 @@ class TestExplain:
         [
             ("p999", "diet", {}, DataError, "There is no row 'p999'"),
             (7, "diet", {}, DataError, "There is no row 7: give a label such as 'p0', or a new row"),
-            ("p1", "height", {}, SchemaError, "There is no modelled column 'height'"),
+            ("p1", "height", {}, SchemaError, "There is no column 'height' in the fit"),
             ("p1", "diet", {"top": 0}, SchemaError, "top is a whole number of rows from 1 on, not 0"),
             ("p1", "diet", {"mass": 1.0}, SchemaError, "between 0 and 1, not at 1.0"),
             (people(2), "diet", {}, DataError, "One row can be explained at a time, not 2"),
-            ({"age": 3}, "diet", {}, DataError, "The row has a column 'age' that the fit had not"),
+            ({"age": 3}, "diet", {}, DataError, "The table has a column 'age' that the fit had not"),
         ],
     )
     def test_refusals(self, model, row, column, more, error, words):

@@ -112,7 +112,7 @@ class TestIntervals:
 
         row = model.sensitivity("crp", 0.0, statistic=mean, n=5, mass=0.9).table.iloc[0]
         answers = [mean(table) for table in model.impute(how="sample", n=5)]
-        pooled = glfm.pool(*map(list, zip(*answers, strict=True)), level=0.9).iloc[0]
+        pooled = glfm.pool(*map(list, zip(*answers, strict=True)), mass=0.9).iloc[0]
         expected = pooled[["estimate", "conf.low", "conf.high"]].to_numpy(float)
         np.testing.assert_allclose(row[["estimate", "lower", "upper"]].to_numpy(float), expected)
         default = model.sensitivity("crp", 0.0, n=5, mass=0.9).table.iloc[0]

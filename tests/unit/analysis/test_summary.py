@@ -130,7 +130,7 @@ class TestEffects:
     def test_a_number_by_hand(self, one):
         draw, d = one.draws_[0], list(one.schema_.kinds).index("weight")
         _, weights = aligned_weights(one)
-        part = draw.problem.slices[d]
+        part = draw.layout.slices[d]
         location = draw.activations @ draw.weights[:, part]
         sd = np.sqrt(location.var() + draw.variances[d])
         found = one.effects().query("column == 'weight'")
@@ -143,7 +143,7 @@ class TestEffects:
     @pytest.mark.parametrize("column", ["diet", "town", "mood"])
     def test_levels_by_hand(self, one, column):
         draw, d = one.draws_[0], list(one.schema_.kinds).index(column)
-        kind, part = one.schema_[column], draw.problem.slices[d]
+        kind, part = one.schema_[column], draw.layout.slices[d]
         _, weights = aligned_weights(one)
         order = np.argsort(-draw.Z.sum(axis=0), kind="stable")
         found = one.effects().query("column == @column and feature == 'F1' and level == level")
@@ -153,7 +153,7 @@ class TestEffects:
         for what, location in (("without", without), ("with", without + weights[0, part])):
             p = kind.probabilities(location, float(draw.variances[d]), draw.thetas[d]).mean(axis=0)
             np.testing.assert_allclose(found[what], p, atol=2e-4)
-        share = np.bincount(draw.problem.x[:, d].astype(int), minlength=kind.n_levels)
+        share = np.bincount(draw.x[:, d].astype(int), minlength=kind.n_levels)
         share = (share + 0.5) / (share.sum() + 0.5 * kind.n_levels)
         unit = np.sqrt(share * (1.0 - share))
         np.testing.assert_allclose(found["effect"], (found["with"] - found["without"]) / unit, rtol=1e-6)
@@ -267,7 +267,7 @@ class TestDensity:
     def test_levels_by_hand(self, one, column):
         bias, weights = aligned_weights(one)
         draw, d = one.draws_[0], list(one.schema_.kinds).index(column)
-        part, kind = draw.problem.slices[d], one.schema_[column]
+        part, kind = draw.layout.slices[d], one.schema_[column]
         table = one.density(column, ["none", "F1"])
         assert list(table.index) == list(kind.levels)
         for name, location in (("none", bias[part]), ("F1", bias[part] + weights[0, part])):
@@ -279,7 +279,7 @@ class TestDensity:
     def test_numbers_by_hand(self, one):
         bias, weights = aligned_weights(one)
         draw, d = one.draws_[0], list(one.schema_.kinds).index("weight")
-        part, kind = draw.problem.slices[d], one.schema_["weight"]
+        part, kind = draw.layout.slices[d], one.schema_["weight"]
         grid = np.linspace(50, 120, 11)
         table = one.density("weight", [["F2", "F1"]], grid)
         location = np.tile(bias[part] + weights[:2, part].sum(axis=0), (11, 1))

@@ -29,7 +29,7 @@ def bits(model):
 
 
 def table_of(model):
-    return model._frame.complete({})
+    return model.fit_.frame.complete({})
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +56,7 @@ class TestAppend:
 
     def test_everything_else_works_afterwards(self, tmp_path):
         model = quick().fit(OLD).append(NEW)
-        assert model.transform().shape[0] == 50
+        assert model.activations().shape[0] == 50
         assert model.diagnostics().table.notna().any().any()
         assert set(model.uncertainty()["row"]) <= set(TABLE.index)
         assert model.impute(NEW).shape == NEW.shape
@@ -83,19 +83,19 @@ class TestAppend:
 
     def test_how_long(self):
         model = quick(n_warmup=40, thin=3).fit(OLD)
-        schedule = model.append(NEW[:5])._chains[0].schedule
+        schedule = model.append(NEW[:5]).fit_.chains[0].schedule
         assert (schedule.n_warmup, schedule.n_draws, schedule.thin) == (10, 10, 3)
-        schedule = model.append(NEW[5:], n_warmup=2, n_draws=7)._chains[0].schedule
+        schedule = model.append(NEW[5:], n_warmup=2, n_draws=7).fit_.chains[0].schedule
         assert (schedule.n_warmup, schedule.n_draws, schedule.thin) == (2, 7, 3)
         assert len(model.draws_) == 14
 
     def test_inactive(self):
         model = quick().fit(OLD).append(NEW[:4], inactive=[True, False, True, False])
-        assert np.flatnonzero(model._problem.pinned).tolist() == [40, 42]
+        assert np.flatnonzero(model.fit_.rows.pinned).tolist() == [40, 42]
         model.append(NEW[4:])
-        assert np.flatnonzero(model._problem.pinned).tolist() == [40, 42]
+        assert np.flatnonzero(model.fit_.rows.pinned).tolist() == [40, 42]
         assert not any(draw.Z[[40, 42]].any() for draw in model.draws_)
-        assert model.remove("p40")._problem.pinned.tolist().index(True) == 41
+        assert model.remove("p40").fit_.rows.pinned.tolist().index(True) == 41
 
     def test_columns_in_any_order_and_without_ignored_ones(self):
         ids = OLD.assign(id=[f"x{i}" for i in range(40)])
@@ -108,7 +108,7 @@ class TestAppend:
         old, new = OLD.reset_index(drop=True), NEW.reset_index(drop=True)
         model = quick().fit(old).append(new)
         pd.testing.assert_frame_equal(table_of(model), TABLE.reset_index(drop=True))
-        assert model.append(pl.from_pandas(new))._frame.labels.equals(pd.RangeIndex(60))
+        assert model.append(pl.from_pandas(new)).fit_.frame.labels.equals(pd.RangeIndex(60))
 
     @pytest.mark.parametrize("make", [pl.from_pandas, pa.Table.from_pandas], ids=["polars", "pyarrow"])
     @pytest.mark.parametrize("of_new", ["the same library", "pandas"])
@@ -197,11 +197,11 @@ class TestState:
                 assert ((ends[0] <= y) & (y <= ends[1]))[seen].all()
 
     def test_features_without_rows_are_gone(self, model):
-        chain = model._chains[0]
+        chain = model.fit_.chains[0]
         bias = 1
         first = chain.state.Z[:, bias] == 1
         kept = np.flatnonzero(~first)
-        old = model._problem
+        old = model.fit_.problem
         smaller = LocalProblem(old.kinds, old.x[kept], old.priors)
         before = chain.state.Y.copy(), chain.state.rng.copy()
         state = carried(chain.state, smaller, kept)
@@ -214,12 +214,12 @@ class TestState:
         assert np.array_equal(before[1], chain.state.rng)
 
     def test_pseudo_observations_agree_with_other_cells(self, model):
-        old = model._problem
+        old = model.fit_.problem
         turned = LocalProblem(old.kinds, old.x[::-1].copy(), old.priors)
-        state = carried(model._chains[0].state, turned, np.arange(40))
+        state = carried(model.fit_.chains[0].state, turned, np.arange(40))
         self.agrees(state, turned)
         with pytest.raises(AssertionError):
-            self.agrees(model._chains[0].state, turned)
+            self.agrees(model.fit_.chains[0].state, turned)
 
     def test_new_rows_start_with_the_features_that_suit_them(self):
         rng = np.random.default_rng(1)
@@ -291,7 +291,7 @@ class TestRefusals:
                 lambda m: m.append(NEW.assign(ward="west")),
                 "holds the level 'west', which is not one of 'east'",
             ),
-            (lambda m: m.append(NEW.assign(size=1.0)), "The fit had no column 'size'"),
+            (lambda m: m.append(NEW.assign(size=1.0)), "a column 'size' that the fit had not"),
             (lambda m: m.append(NEW.drop(columns="dose")), "The table has no column 'dose'"),
             (lambda m: m.append(NEW[:0]), "has no rows"),
             (lambda m: m.append(OLD[:3]), "The label 'p0' would stand for two rows"),
@@ -300,7 +300,7 @@ class TestRefusals:
             (lambda m: m.append(NEW, inactive=[True]), "inactive must be one True or False"),
             (lambda m: m.append(NEW.assign(dose=-1.0)), "'dose'"),
             (lambda m: m.edit({("p99", "dose"): 1.0}), "The table has no row 'p99': its row labels are 'p0'"),
-            (lambda m: m.edit({("p1", "size"): 1.0}), "The fit had no column 'size'"),
+            (lambda m: m.edit({("p1", "size"): 1.0}), "a column 'size' that the fit had not"),
             (lambda m: m.edit({("p1", "ward"): "west"}), "holds the level 'west'"),
             (lambda m: m.edit({("p1", "change"): "high"}), "'change'"),
             (lambda m: m.edit({("p1", "visits"): 1.5}), "'visits'"),
@@ -319,7 +319,7 @@ class TestRefusals:
         with pytest.raises(DataError, match=sentence):
             change(model)
         assert bits(model) == before
-        assert model._frame.n_rows == 40
+        assert model.fit_.frame.n_rows == 40
 
     def test_settings(self, model):
         with pytest.raises(SchemaError, match="time_budget"):

@@ -195,23 +195,23 @@ class TestDiagnostics:
         # Draws of one chain, and the same with another alpha, as if they were two chains.
         draws = model.draws_.by_chain()[0]
         moved = [dataclasses.replace(draw, chain=1, alpha=draw.alpha + 100) for draw in draws]
-        found = diagnose(Draws([*draws, *moved]))
+        found = diagnose(model.fit_.problem, Draws([*draws, *moved]))
         assert not found.converged
         assert "do not agree yet on alpha" in found.verdict
 
     def test_too_few_draws(self, model):
-        assert "Too few draws" in diagnose(model.draws_[:3]).verdict
+        assert "Too few draws" in diagnose(model.fit_.problem, model.draws_[:3]).verdict
 
     def test_one_chain_is_compared_with_itself(self, model):
         draws = model.draws_.by_chain()[0]
         assert len(draws) >= 8
-        found = diagnose(Draws(draws))
+        found = diagnose(model.fit_.problem, Draws(draws))
         assert found.table["rhat"].notna().all()
         assert "The halves of the only chain" in found.verdict
         half = len(draws) // 2
         moved = [dataclasses.replace(draw, alpha=draw.alpha + 100) for draw in draws[half:]]
-        assert diagnose(Draws([*draws[:half], *moved])).table.loc["alpha", "rhat"] > 1.05
-        assert "Too few draws" in diagnose(Draws(draws[:7])).verdict
+        assert diagnose(model.fit_.problem, Draws([*draws[:half], *moved])).table.loc["alpha", "rhat"] > 1.05
+        assert "Too few draws" in diagnose(model.fit_.problem, Draws(draws[:7])).verdict
 
     def test_a_level_alone_has_no_effect(self):
         frame = pd.DataFrame({"a": np.linspace(-1, 1, 20), "b": ["only"] * 20})

@@ -67,9 +67,9 @@ class TestAlone:
 
     def test_settings_are_those_of_the_model_but_for_what_predicts_better(self):
         own, model = glfm.Imputer().get_params(), glfm.GLFM().get_params()
-        assert set(own) - set(model) == {"how", "unseen"}
+        assert set(own) - set(model) == {"how"}
         other = {name for name in model if own[name] != model[name]}
-        assert other == {"features", "n_draws", "n_warmup", "thin", "progress"}
+        assert other == {"weighted", "unseen", "n_draws", "n_warmup", "thin", "progress"}
 
     def test_what_is_left_open_is_chosen_to_predict(self):
         X = mixed(60)
@@ -80,14 +80,14 @@ class TestAlone:
         assert numbers
         assert all(kind.mapping == "quantile" for kind in numbers)
         assert kinds["city"].n_pseudo == 3
-        assert imputer.model_.get_params()["features"] == "weighted"
+        assert imputer.model_.get_params()["weighted"] is True
 
     def test_what_is_given_stays(self):
         X = mixed()
         name = next(name for name, kind in glfm.Schema.infer(X).items() if kind.name == "real")
-        imputer = glfm.Imputer({name: glfm.Real(mapping="affine")}, features="binary", **QUICK).fit(X)
+        imputer = glfm.Imputer({name: glfm.Real(mapping="affine")}, weighted=False, **QUICK).fit(X)
         assert imputer.model_.schema_[name].mapping == "affine"
-        assert imputer.model_.get_params()["features"] == "binary"
+        assert imputer.model_.get_params()["weighted"] is False
 
     def test_clone_and_parameters(self):
         imputer = clone(glfm.Imputer({"x0": "real"}, how="mode", alpha=2.0)).set_params(n_draws=7)
@@ -169,7 +169,7 @@ def model():
 class TestFeaturesAsColumns:
     def test_arrays_give_arrays(self, model):
         X, _ = iris()
-        for out in (model.transform(), model.transform(X[:5])):
+        for out in (model.activations(), model.transform(X[:5])):
             assert isinstance(out, np.ndarray)
             assert out.shape[1] == len(model.get_feature_names_out())
         assert model.n_features_in_ == 4
@@ -185,7 +185,7 @@ class TestFeaturesAsColumns:
         data = {"array": X, "pandas": frame, "polars": pl.from_pandas(frame)}[given]
         model = glfm.GLFM(**QUICK, progress=False).set_output(transform=library)
         expected = pl.DataFrame if library == "polars" else pd.DataFrame
-        for out in (model.fit_transform(data), model.transform(), model.transform(data)):
+        for out in (model.fit_transform(data), model.transform(data)):
             assert isinstance(out, expected)
             assert list(out.columns) == list(model.get_feature_names_out())
 

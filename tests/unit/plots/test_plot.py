@@ -83,7 +83,9 @@ EVERY = {
     "effects": lambda plot: plot.effects(),
     "dependence": lambda plot: plot.dependence(),
     "shares": lambda plot: plot.shares(),
-    "shares by": lambda plot: plot.shares(by="ward") if "ward" in plot._problem.names else plot.shares(),
+    "shares by": lambda plot: (
+        plot.shares(by="ward") if "ward" in plot._summary.fit.problem.names else plot.shares()
+    ),
     "features": lambda plot: plot.features(),
     "trace": lambda plot: plot.trace(),
     "missing": lambda plot: plot.missing(),

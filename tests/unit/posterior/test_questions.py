@@ -1,6 +1,7 @@
 """Verbs of a fitted model: what they take, what they return, and what they refuse in one sentence."""
 
 import json
+from copy import copy
 
 import numpy as np
 import pandas as pd
@@ -254,7 +255,7 @@ def test_pinned_rows_have_no_features():
         (lambda m: m.ask("ward", {"visits": "three"}), "declared count but holds text such as 'three'"),
         (lambda m: m.ask("ward", {"visits": [1, 2]}), "given as a list: give one value"),
         (lambda m: m.ask("ward", {"crp": np.inf}), "infinite"),
-        (lambda m: m.ask("crp", mass=0.9, unseen="what"), 'unseen is "error" or "missing"'),
+        (lambda m: copy(m).set_params(unseen="what").ask("crp", mass=0.9), 'unseen is "error" or "missing"'),
         (lambda m: m.simulate(0), "at least 1, not 0"),
         (lambda m: m.simulate(3, ["height"]), "no column 'height' in the fit"),
         (
@@ -289,7 +290,7 @@ def test_ignored_columns_say_nothing():
 
 
 def test_levels_that_the_fit_did_not_know(model):
-    known = model.ask("visits", {"ward": "moon"}, unseen="missing")
+    known = copy(model).set_params(unseen="missing").ask("visits", {"ward": "moon"})
     assert known.given == {}
     assert known.value == model.ask("visits").value
 

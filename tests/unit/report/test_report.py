@@ -16,9 +16,9 @@ import pandas as pd
 import pytest
 
 import glfm
-from glfm.analysis.summary import histogram_edges
+from glfm.analysis.summary import Summary, histogram_edges
 from glfm.datasets import make_clinic
-from glfm.report import Content, Fit, collect, render
+from glfm.report import Content, collect, render
 from glfm.report.words import chance, clipped, counted, number, percent
 
 HOSTILE = {
@@ -57,8 +57,7 @@ def hostile_table(n: int = 80) -> pd.DataFrame:
 
 
 def content_of(model: glfm.GLFM, title: str | None = None) -> Content:
-    known = model._frame, model.schema_, model._problem, model.draws_, model._summary, model.diagnostics()
-    return collect(Fit(*known, model._sample_seed, settings=model.get_params()), title)
+    return collect(Summary(model.fit_), title)
 
 
 class Page(HTMLParser):
@@ -295,14 +294,14 @@ def test_chances_are_those_of_the_predictive(model: glfm.GLFM, name: str) -> Non
 
     frame, cells = make_clinic(200).frame, model.predictive()
     rows = np.flatnonzero(frame[name].notna())
-    x = model._problem.x[rows, model._problem.names.index(name)]
+    x = model.fit_.rows.x[rows, model.fit_.problem.names.index(name)]
     log_p = log_chance(cells.cells(name, rows), x)
     at = np.exp(cells.logpdf(frame)[name].to_numpy()[rows])
     if name == "ward":
         wanted = at
     else:
         below = cells.cdf(frame)[name].to_numpy()[rows]
-        is_point = name == "bp_change" or (name == "crp" and model._problem.kinds[name].atom is None)
+        is_point = name == "bp_change" or (name == "crp" and model.fit_.problem.kinds[name].atom is None)
         has_mass = np.zeros(rows.size) if is_point else at
         if name == "crp" and not is_point:
             has_mass = np.where(x == 0.0, at, 0.0)

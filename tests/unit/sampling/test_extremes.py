@@ -77,7 +77,7 @@ def fitted(frame, schema=None, **settings):
 
 def check_numbers(model, path):
     """Nothing that a fit keeps or answers is NaN or infinite."""
-    for chain in model._chains:
+    for chain in model.fit_.chains:
         state = chain.state
         for part in (state.Y, state.B, state.variance, np.array(state.alpha), *state.theta, *state.step):
             assert np.isfinite(part).all()

@@ -1,4 +1,4 @@
-"""GLFM(features="weighted"): what works as ever, and what is refused in a sentence."""
+"""GLFM(weighted=True): what works as ever, and what is refused in a sentence."""
 
 import zipfile
 from io import BytesIO
@@ -30,7 +30,8 @@ REFUSED = {
     "similarity": lambda m: m.similarity(),
     "surprisal": lambda m: m.surprisal(),
     "to_arviz": lambda m: m.to_arviz(),
-    "transform": lambda m: m.transform(),
+    "activations": lambda m: m.activations(),
+    "transform": lambda m: m.transform(table()),
 }
 WORKS = {
     "ask": lambda m: m.ask("a", {"b": 1.0}).value,
@@ -48,7 +49,7 @@ WORKS = {
     "uncertainty": lambda m: m.uncertainty(),
     "append": lambda m: m.append(table()[:4].set_axis(range(100, 104)), n_warmup=2, n_draws=2),
 }
-ELSEWHERE = {"save"}  # has tests of its own below
+ELSEWHERE = {"draws_", "save", "schema_"}  # have tests of their own
 SKLEARN = {"get_metadata_routing", "get_params", "set_fit_request", "set_output", "set_params"}
 
 
@@ -65,7 +66,7 @@ def table() -> pd.DataFrame:
 
 @pytest.fixture(scope="module")
 def fitted() -> GLFM:
-    return GLFM(features="weighted", **SETTINGS).fit(table())
+    return GLFM(weighted=True, **SETTINGS).fit(table())
 
 
 @pytest.fixture
@@ -87,9 +88,7 @@ def test_every_method_is_here():
 
 @pytest.mark.parametrize("name", sorted(REFUSED))
 def test_is_refused(model, name):
-    with pytest.raises(
-        SchemaError, match='features="weighted" is for prediction: fit with features="binary" to'
-    ):
+    with pytest.raises(SchemaError, match="weighted=True is for prediction: fit with weighted=False to"):
         REFUSED[name](model)
 
 
@@ -118,35 +117,31 @@ def test_draws_have_scores(fitted):
     assert set(np.unique(binary.V[binary.Z])) == {1.0}
 
 
-def test_the_setting_and_the_method_share_a_name(fitted):
-    assert fitted.get_params()["features"] == "weighted"
+def test_the_setting_is_a_parameter(fitted):
     again = clone(fitted)
-    assert again.get_params()["features"] == "weighted"
-    assert again.set_params(features="binary").get_params()["features"] == "binary"
-    assert "features='weighted'" in repr(fitted)
-    assert callable(GLFM().features)
-    assert callable(GLFM.features)
+    assert again.get_params()["weighted"] is True
+    assert again.set_params(weighted=False).get_params()["weighted"] is False
+    assert "weighted=True" in repr(fitted)
 
 
 def test_what_cannot_be_is_refused():
     with pytest.raises(SchemaError, match='features is "binary" or "weighted", not \'dense\''):
         GLFM(features="dense").fit(table())
-    with pytest.raises(SchemaError, match='features="weighted" is drawn by the parallel sampler'):
-        GLFM(features="weighted", sampler="collapsed").fit(table())
+    with pytest.raises(SchemaError, match="weighted=True is drawn by the parallel sampler"):
+        GLFM(weighted=True, sampler="collapsed").fit(table())
 
 
 def test_a_cluster_is_refused():
     pytest.importorskip("distributed")
     engine = LocalEngine()
     engine.only_shards = True
-    with pytest.raises(SchemaError, match='features="weighted" runs in this process'):
-        GLFM(features="weighted", engine=engine).fit(table())
+    with pytest.raises(SchemaError, match="weighted=True runs in this process"):
+        GLFM(weighted=True, engine=engine).fit(table())
 
 
 def test_draws_depend_on_shards_but_not_on_threads():
     one, two = (
-        GLFM(features="weighted", engine=LocalEngine(n_shards=3), n_jobs=n, **SETTINGS).fit(table())
-        for n in (1, 2)
+        GLFM(weighted=True, engine=LocalEngine(n_shards=3), n_jobs=n, **SETTINGS).fit(table()) for n in (1, 2)
     )
     assert all(same(a, b) for a, b in zip(one.draws_, two.draws_, strict=True))
 
@@ -154,7 +149,7 @@ def test_draws_depend_on_shards_but_not_on_threads():
 def test_a_model_goes_on_bit_for_bit(fitted, tmp_path):
     loaded = glfm.load(fitted.save(tmp_path / "m.glfm"))
     assert all(same(a, b) for a, b in zip(fitted.draws_, loaded.draws_, strict=True))
-    longer = GLFM(features="weighted", **{**SETTINGS, "n_draws": 9}).fit(table())
+    longer = GLFM(weighted=True, **{**SETTINGS, "n_draws": 9}).fit(table())
     loaded.continue_fit(3)
     assert all(same(a, b) for a, b in zip(longer.draws_, loaded.draws_, strict=True))
     assert loaded.impute(table()).equals(longer.impute(table()))
@@ -162,8 +157,8 @@ def test_a_model_goes_on_bit_for_bit(fitted, tmp_path):
 
 def test_a_checkpoint_goes_on_bit_for_bit(fitted, tmp_path):
     with pytest.warns(glfm.FitWarning):
-        GLFM(features="weighted", **SETTINGS).fit(table(), checkpoint=tmp_path / "c", time_budget=1e-3)
-    again = GLFM(features="weighted", **SETTINGS).fit(table(), resume=tmp_path / "c")
+        GLFM(weighted=True, **SETTINGS).fit(table(), checkpoint=tmp_path / "c", time_budget=1e-3)
+    again = GLFM(weighted=True, **SETTINGS).fit(table(), resume=tmp_path / "c")
     assert all(same(a, b) for a, b in zip(again.draws_, fitted.draws_, strict=True))
 
 
@@ -190,7 +185,7 @@ def test_a_file_with_scores_that_no_row_has_is_refused(fitted, tmp_path, member,
 
 
 def test_the_imputer_has_it():
-    imputer = glfm.Imputer(features="weighted", **SETTINGS).fit(table())
+    imputer = glfm.Imputer(weighted=True, **SETTINGS).fit(table())
     assert imputer.model_.get_params()["features"] == "weighted"
     assert not imputer.transform(table()[:3]).isna().any().any()
 
@@ -198,5 +193,5 @@ def test_the_imputer_has_it():
 def test_pinned_rows_have_no_feature_and_a_bound_holds():
     inactive = np.arange(40) < 5
     with pytest.warns(glfm.FitWarning, match="max_features"):
-        model = GLFM(features="weighted", max_features=1, **SETTINGS).fit(table(), inactive=inactive)
+        model = GLFM(weighted=True, max_features=1, **SETTINGS).fit(table(), inactive=inactive)
     assert all(draw.n_features <= 1 and not draw.Z[:5].any() for draw in model.draws_)

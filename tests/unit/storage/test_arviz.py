@@ -108,7 +108,7 @@ def test_features_have_real_names(model, data):
     missing = np.isnan(features["weight"].values).any(axis=3).reshape(40, -1)
     assert np.array_equal(missing, ~aligned.found)
     share = features["activation"].mean(("chain", "draw")).sel(feature="F1")
-    assert share.values == pytest.approx(model.transform()["F1"].to_numpy(), abs=1e-6)
+    assert share.values == pytest.approx(model.activations()["F1"].to_numpy(), abs=1e-6)
 
 
 def test_cells(model, data):

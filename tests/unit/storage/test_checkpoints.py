@@ -96,10 +96,10 @@ class TestResume:
         n_stops = 0
         while True:
             model = fit_one_sweep(frame, checkpoint=path, resume=path if path.exists() else None)
-            if all(chain.ended for chain in model._chains):
+            if all(chain.ended for chain in model.fit_.chains):
                 break
             n_stops += 1
-            found = model_files.read(path, model.get_params())
+            found = model_files.read(path, model.get_params())[0]
             assert [chain.state.sweep for chain in found.chains] == [n_stops] * 2
             assert len(found.draws) == 2 * (max(n_stops - 5, 0) // 2), "the state kept in warm-up is no draw"
         assert n_stops == 12
@@ -107,9 +107,9 @@ class TestResume:
         assert [tmp_path / "run.ckpt"] == list(tmp_path.iterdir())
 
     def test_another_stream_would_be_seen(self, frame, whole, path):
-        found = model_files.read(path, whole.get_params())
+        found, known = model_files.read(path, whole.get_params())
         found.chains[1].state.rng[:] = stream(np.random.SeedSequence(7))
-        model_files.write(found, path)
+        model_files.write(found, path, stage=known)
         other = fit(frame, resume=path)
         n_draws = len(other.draws_) // 2
         assert bits(other)[:n_draws] == bits(whole)[:n_draws]
@@ -179,10 +179,10 @@ def test_stopped_in_a_later_round(frame, monkeypatch):
     monkeypatch.setattr("glfm.sampling.engine.time", types.SimpleNamespace(monotonic=monotonic))
     model = fit(frame, settings, until="converged", time_budget=5.5)  # 4 sweeps, then 6 of 8
     monkeypatch.undo()
-    assert [chain.state.sweep for chain in model._chains] == [10, 10]
+    assert [chain.state.sweep for chain in model.fit_.chains] == [10, 10]
     assert bits(model) == bits(fit(frame, settings))
     model.continue_fit(3)
-    assert [chain.state.sweep for chain in model._chains] == [18, 18]
+    assert [chain.state.sweep for chain in model.fit_.chains] == [18, 18]
     assert [len(draws) for draws in model.draws_.by_chain()] == [4, 4]
 
 
@@ -304,15 +304,15 @@ class TestFile:
         assert {p.name for p in tmp_path.iterdir()} == {"run.ckpt", ".other.ckpt.abc.part"}
 
     def test_chains_that_do_not_belong_together(self, frame, path):
-        found = model_files.read(path, glfm.GLFM().get_params())
-        model_files.write(replace(found, chains=found.chains[:1]), path)
+        found, known = model_files.read(path, glfm.GLFM().get_params())
+        model_files.write(replace(found, chains=found.chains[:1]), path, stage=known)
         with pytest.raises(FileError, match="has other chains than its settings say"):
             fit(frame, resume=path)
 
     @pytest.mark.parametrize("until", [None, "converged"])
     def test_a_round_that_nobody_makes(self, until, frame, path):
-        found = model_files.read(path, glfm.GLFM().get_params())
-        model_files.write(replace(found, stage=model_files.Stage(until, 99)), path)
+        found = model_files.read(path, glfm.GLFM().get_params())[0]
+        model_files.write(found, path, stage=model_files.Stage(until, 99))
         with pytest.raises(FileError, match="has other chains than its settings say"):
             fit(frame, resume=path, until=until)
 
@@ -320,25 +320,25 @@ class TestFile:
     def test_sweeps_without_their_draws(self, sweep, frame, tmp_path):
         path = tmp_path / "run.ckpt"
         fit(frame, checkpoint=path)
-        found = model_files.read(path, glfm.GLFM().get_params())
+        found, known = model_files.read(path, glfm.GLFM().get_params())
         found.chains[1].state.sweep = sweep
-        model_files.write(found, path)
+        model_files.write(found, path, stage=known)
         with pytest.raises(FileError, match="has other chains than its settings say"):
             fit(frame, resume=path)
 
     def test_a_schedule_without_end(self, frame, path):
-        found = model_files.read(path, glfm.GLFM().get_params())
+        found, known = model_files.read(path, glfm.GLFM().get_params())
         for chain in found.chains:
             chain.schedule = replace(chain.schedule, n_draws=2**50)
-        model_files.write(found, path)
+        model_files.write(found, path, stage=known)
         with pytest.raises(FileError, match="has other chains than its settings say"):
             fit(frame, resume=path)
 
     @pytest.mark.parametrize("stage", [7, {"until": "bored", "round": 0, "finished": False}, {"round": 1}])
     def test_nonsense(self, stage, path, monkeypatch):
-        found = model_files.read(path, glfm.GLFM().get_params())
-        monkeypatch.setattr(model_files, "asdict", lambda one: stage if one is found.stage else asdict(one))
-        model_files.write(found, path)
+        found, known = model_files.read(path, glfm.GLFM().get_params())
+        monkeypatch.setattr(model_files, "asdict", lambda one: stage if one is known else asdict(one))
+        model_files.write(found, path, stage=known)
         with pytest.raises(FileError, match="what it says of its checkpoint makes no sense"):
             glfm.load(path)
 
@@ -377,10 +377,10 @@ class TestTrouble:
     def is_usable_and_resumable(self, model, frame, path):
         assert len(model.draws_) >= 2
         assert not model.impute().isna().any().any()
-        found = model_files.read(path, model.get_params())
+        found = model_files.read(path, model.get_params())[0]
         sweeps = [chain.state.sweep for chain in found.chains]
         again = fit_one_sweep(frame, ENDLESS, resume=path)
-        assert [chain.state.sweep for chain in again._chains] == [sweep + 1 for sweep in sweeps]
+        assert [chain.state.sweep for chain in again.fit_.chains] == [sweep + 1 for sweep in sweeps]
 
     def test_at_the_very_end(self, frame, whole, tmp_path, monkeypatch):
         real, count = os.fsync, itertools.count()
@@ -487,21 +487,21 @@ class TestInterrupt:
         with pytest.warns(FitWarning, match=r"interrupted after \d+, \d+ of"):
             model = glfm.GLFM(**settings).fit(frame, checkpoint=path, checkpoint_every=0.05)
         assert not model.impute().isna().any().any()
-        sweeps = [chain.state.sweep for chain in model._chains]
+        sweeps = [chain.state.sweep for chain in model.fit_.chains]
         assert min(sweeps) > 0
         again = glfm.load(model.save(tmp_path / "m.glfm"))
         assert bits(again) == bits(model)
-        found = model_files.read(path, model.get_params())
+        found = model_files.read(path, model.get_params())[0]
         assert [chain.state.sweep for chain in found.chains] == sweeps, "the last sweep is in the checkpoint"
         resumed = fit_one_sweep(frame, settings, resume=path)
-        assert [chain.state.sweep for chain in resumed._chains] == [sweep + 1 for sweep in sweeps]
+        assert [chain.state.sweep for chain in resumed.fit_.chains] == [sweep + 1 for sweep in sweeps]
 
     def test_nobody_waits_for_a_large_file(self, interrupt, frame, tmp_path):
         path = tmp_path / "run.ckpt"
         interrupt(3, took=5.0)
         model = fit(frame, ENDLESS, checkpoint=path, checkpoint_every=0.05)
-        kept = [chain.state.sweep for chain in model_files.read(path, model.get_params()).chains]
-        assert all(0 < a <= chain.state.sweep for a, chain in zip(kept, model._chains, strict=True))
+        kept = [chain.state.sweep for chain in model_files.read(path, model.get_params())[0].chains]
+        assert all(0 < a <= chain.state.sweep for a, chain in zip(kept, model.fit_.chains, strict=True))
         assert len(model.draws_) >= 2
 
     def test_without_a_sweep_there_is_no_fit(self, interrupt, frame, whole, tmp_path, monkeypatch):
@@ -543,11 +543,11 @@ class TestInterrupt:
                 frame, checkpoint=tmp_path / "run.ckpt", checkpoint_every=0.01
             )
         before = bits(model)
-        left = [chain.sampler for chain in model._chains]
+        left = [chain.sampler for chain in model.fit_.chains]
         let_go.set()
         for thread in deaf_threads:
             thread.join()
-        assert [chain.state.sweep for chain in model._chains] == [7, 7]
+        assert [chain.state.sweep for chain in model.fit_.chains] == [7, 7]
         assert bits(model) == before
         assert all(sampler._sums[0].size == 0 for sampler in left), "nobody has worked with these"
         assert bits(fit(frame, resume=tmp_path / "run.ckpt")) == bits(whole)

@@ -87,7 +87,7 @@ class TestRoundTrip:
             pd.testing.assert_frame_equal(one, other)
         pd.testing.assert_frame_equal(model.features(), again.features())
         pd.testing.assert_frame_equal(model.uncertainty(), again.uncertainty())
-        pd.testing.assert_frame_equal(model.transform(), again.transform())
+        pd.testing.assert_frame_equal(model.activations(), again.activations())
         pd.testing.assert_frame_equal(model.diagnostics().table, again.diagnostics().table)
         pd.testing.assert_frame_equal(model.calibration().table, again.calibration().table)
         pages = [m.report(tmp_path / f"{i}.html", title="t") for i, m in enumerate((model, again))]
@@ -108,7 +108,7 @@ class TestRoundTrip:
         with pytest.warns(glfm.FitWarning, match="stopped when its time was out"):
             model = glfm.GLFM(SCHEMA, **{**QUICK, "n_warmup": 100_000}).fit(mixed(), time_budget=0.05)
         again = glfm.load(model.save(tmp_path / "m.glfm"))
-        assert [chain.holds_warmup for chain in again._chains] == [True, True]
+        assert [chain.holds_warmup for chain in again.fit_.chains] == [True, True]
         same_draws(model, again)
 
     def test_the_same_model_gives_the_same_bytes(self, model, path, tmp_path):
@@ -180,13 +180,13 @@ class TestWithoutRows:
             everything = b"".join(map(file.read, file.namelist()))
         assert "é✓".encode() not in everything
         assert b"p17" not in everything
-        assert model._frame.column("change").values[0].tobytes() not in everything
+        assert model.fit_.frame.column("change").values[0].tobytes() not in everything
 
     @pytest.mark.parametrize(
         "ask",
         [
             lambda m, p: m.impute(),
-            lambda m, p: m.transform(),
+            lambda m, p: m.activations(),
             lambda m, p: m.calibration(),
             lambda m, p: m.continue_fit(1),
             lambda m, p: m.report(p / "r.html"),
@@ -628,7 +628,7 @@ class TestOldFiles:
     def test_format_1(self):
         """A file of the first format, which every later version must read."""
         model = glfm.load(FORMAT_1)
-        assert (len(model.draws_), len(model._chains)) == (6, 2)
+        assert (len(model.draws_), len(model.fit_.chains)) == (6, 2)
         assert [kind.name for kind in model.schema_.kinds.values()] == [
             "real",
             "positive",
