@@ -11,7 +11,7 @@ import pandas as pd
 from experiment import RESULTS, read
 from paper_missing import TABLES
 
-from glfm.plots.drawing import BLUE, GREY, ORANGE
+from glfm.plots.style import BLUE, GREY, ORANGE
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 FAMILIES = ("GLFM", "SIBP", "BPMF")

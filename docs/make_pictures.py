@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 import glfm
 from glfm.plots.artists import Artists
-from glfm.plots.drawing import save
+from glfm.plots.style import save
 from glfm.plots.us_states import tile_map
 
 IMAGES = Path(__file__).parent / "images"

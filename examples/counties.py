@@ -244,7 +244,7 @@ def draw(fits: study.Fits, frame: pd.DataFrame, directory: Path) -> None:
     """Draw the figures of the page."""
     from matplotlib.figure import Figure
 
-    from glfm.plots.drawing import save
+    from glfm.plots.style import save
     from glfm.plots.us_states import tile_map
 
     study.draw_sizes(

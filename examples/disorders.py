@@ -263,7 +263,7 @@ def draw(result: Result, directory: Path) -> None:
     """Draw the disorders and the attribute under the patterns of the fits with at most three features."""
     from matplotlib.figure import Figure
 
-    from glfm.plots.drawing import save
+    from glfm.plots.style import save
 
     for name in ("sex", "age"):
         model = result.fits[name].few
@@ -288,7 +288,7 @@ def _top(model: glfm.GLFM) -> list[str]:
 
 
 def _draw_disorders(ax: Any, model: glfm.GLFM, patterns: list[str]) -> None:
-    from glfm.plots.drawing import BLUE, GREY, ORANGE
+    from glfm.plots.style import BLUE, GREY, ORANGE
 
     shades = [BLUE, ORANGE, "#009E73", "#CC79A7", "#E69F00"]
     table = pd.DataFrame({d: model.density(d, patterns).loc["yes"] for d in DISORDERS}).T

@@ -391,7 +391,7 @@ def draw_sizes(models: dict[str, glfm.GLFM], paper: int, path: Path) -> None:
     """Draw how many features the draws have, and how many the paper reports."""
     from matplotlib.figure import Figure
 
-    from glfm.plots.drawing import BLUE, GREY, ORANGE, save
+    from glfm.plots.style import BLUE, GREY, ORANGE, save
 
     figure = Figure(figsize=(8.0, 2.8), layout="constrained")
     ax = figure.subplots()

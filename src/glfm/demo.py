@@ -15,7 +15,7 @@ from glfm.datasets import Clinic, make_clinic
 from glfm.estimators.glfm import GLFM
 from glfm.frames.column import FloatArray
 from glfm.kinds import Kind
-from glfm.plots.drawing import save
+from glfm.plots.style import save
 from glfm.posterior.alignment import feature_order, representative
 from glfm.schema import Schema
 
@@ -259,7 +259,7 @@ def _picture(
     """Draw traits beside features, errors beside constants, and intervals beside hidden values."""
     from matplotlib.figure import Figure
 
-    from glfm.plots import drawing as plots
+    from glfm.plots.accuracy import draw_errors, draw_intervals
 
     figure = Figure(figsize=(12, 6.2), layout="constrained")
     left, right = np.asarray(figure.subfigures(1, 2, width_ratios=[5, 6], wspace=0.04))
@@ -269,13 +269,13 @@ def _picture(
         str(kind): {"glfm": row["glfm"], "constant (mean, mode or median)": row["constant"]}
         for kind, row in errors.iterrows()
     }
-    plots.errors(bars, ax=top)
+    draw_errors(bars, ax=top)
     top.set_title(f"Error of {errors['holes'].sum()} filled holes, by kind of column", loc="left")
     top.set_xlabel(_MEASURES, fontsize="small")
     top.legend(frameon=False, loc="lower right")
     hole = clinic.frame[_SHOWN].isna()
     parts = (frame.loc[hole, _SHOWN].to_numpy(float) for frame in (clinic.complete, completed, lower, upper))
-    lines, middles, values = plots.intervals(*parts, ax=bottom)
+    lines, middles, values = draw_intervals(*parts, ax=bottom)
     bottom.set_title(f"The {hole.sum()} holes of {_SHOWN} and their 90% intervals", loc="left")
     bottom.set_ylabel("mmHg")
     bottom.legend(
@@ -288,15 +288,15 @@ def _picture(
 
 
 def _draw_traits(axes: Any, clinic: Clinic, Z: NDArray[np.bool_], traits: pd.DataFrame) -> None:
-    from glfm.plots import drawing as plots
+    from glfm.plots.matrices import draw_feature_matrix
 
     pairs = list(zip(traits["feature"], traits["opposite"], strict=True))
     found = np.column_stack([_signed(Z, *pair) for pair in pairs])
     order = np.lexsort(~clinic.Z.T[::-1])
     truth, found = clinic.Z[order], found[order]
     differs = (truth != found).mean()
-    plots.feature_matrix(truth, clinic.traits, ax=axes[0])
-    plots.feature_matrix(found, [_feature_name(*pair) for pair in pairs], ax=axes[1], marked=truth != found)
+    draw_feature_matrix(truth, clinic.traits, ax=axes[0])
+    draw_feature_matrix(found, [_feature_name(*pair) for pair in pairs], ax=axes[1], marked=truth != found)
     axes[0].set_title("Hidden traits", loc="left")
     axes[0].set_ylabel(f"{len(truth)} patients, sorted")
     axes[1].set_title("Features found", loc="left")

@@ -28,7 +28,7 @@ def put_picture(draw: Callable[[Any], object], output: Path, size: tuple[float, 
     """Let a function draw on axes, and write them to a file."""
     from matplotlib.figure import Figure
 
-    from glfm.plots.drawing import save
+    from glfm.plots.style import save
 
     figure = Figure(figsize=size, layout="constrained")
     draw(figure.subplots())

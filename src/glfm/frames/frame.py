@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from glfm.errors import DataError
+from glfm.errors import DataError, check_name
 from glfm.frames.column import Column, is_writable
 from glfm.frames.dtypes import Rows, object_array
 
@@ -145,10 +145,8 @@ class Frame(ABC):
         return np.arange(self.n_rows)
 
     def _position(self, name: str) -> int:
-        try:
-            return self.names.index(name)
-        except ValueError:
-            raise DataError(f"The table has no column {name!r}: its columns are {self.names}.") from None
+        check_name(name, self.names, "column", DataError)
+        return self.names.index(name)
 
     def _native(self, name: str, values: NDArray[Any]) -> Any:
         """Return a new column; times get the type, and so the zone, of the existing column."""

@@ -22,7 +22,7 @@ from glfm.kinds.levelled import LevelledKind
 from glfm.kinds.mappings import find_transform
 from glfm.kinds.numeric import NumericKind
 from glfm.plots.artists import Artists, grid, label, labels, say_nothing_to_see
-from glfm.plots.drawing import BLUE, GREY, INK, open_frame
+from glfm.plots.style import BLUE, GREY, INK, open_frame
 from glfm.plots.panels import (
     Scale,
     draw_levels,

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from glfm.errors import DataError, SchemaError
+from glfm.errors import DataError, SchemaError, check_name
 from glfm.frames.column import FloatArray
 from glfm.frames.frame import Frame
 from glfm.kinds import Kind
@@ -44,16 +44,10 @@ class Condition:
 def check_column(schema: Schema, column: object) -> Kind:
     """Return the kind of a modelled column, or say in a sentence why there is none."""
     name = str(column)
-    kind = schema.get(name)
-    if kind is not None:
-        return kind
-    if name in schema:
+    if name in schema and schema[name] is None:
         raise SchemaError(f"Column {name!r} was ignored by the fit, which knows nothing of it: leave it out.")
-    names = list(schema.kinds)
-    more = ", ..." if len(names) > 10 else ""
-    raise SchemaError(
-        f"There is no column {name!r} in the fit: choose one of {', '.join(map(repr, names[:10]))}{more}."
-    )
+    check_name(name, schema.kinds)
+    return schema.kinds[name]
 
 
 def check_unseen(unseen: str) -> None:
@@ -64,12 +58,8 @@ def check_unseen(unseen: str) -> None:
 
 def check_columns(schema: Schema, names: Iterable[str]) -> None:
     """Refuse a table with a column that the fit did not have."""
-    unknown = [name for name in names if name not in schema]
-    if unknown:
-        known = ", ".join(map(repr, list(schema)[:10])) + (", ..." if len(schema) > 10 else "")
-        raise DataError(
-            f"The table has a column {unknown[0]!r} that the fit had not: its columns were {known}."
-        )
+    for name in names:
+        check_name(name, schema, "fitted column", DataError)
 
 
 def read_condition(given: Any, schema: Schema, unseen: str, as_values: bool = False) -> Condition:

@@ -125,9 +125,9 @@ class TestSimilarity:
             (("p999",), DataError, "There is no row 'p999': give a label such as 'p0'"),
             ((["p1", ["p2"]],), DataError, r"There is no row \['p2'\]"),
             (([],), SchemaError, "No row was chosen"),
-            (("p1", "height"), SchemaError, "There is no modelled column 'height': choose one of weight"),
+            (("p1", "height"), SchemaError, "There is no modelled column 'height': did you mean 'weight'"),
             (("p1", []), SchemaError, "No column was chosen"),
-            (({"height": 3.0},), DataError, "a column 'height' that the fit had not"),
+            (({"height": 3.0},), DataError, "There is no fitted column 'height'"),
             (({"diet": "none"},), DataError, "holds the level 'none'"),
         ],
     )
@@ -317,7 +317,7 @@ class TestExplain:
             ("p1", "diet", {"top": 0}, SchemaError, "top is a whole number of rows from 1 on, not 0"),
             ("p1", "diet", {"mass": 1.0}, SchemaError, "between 0 and 1, not at 1.0"),
             (people(2), "diet", {}, DataError, "One row can be explained at a time, not 2"),
-            ({"age": 3}, "diet", {}, DataError, "The row has a column 'age' that the fit had not"),
+            ({"age": 3}, "diet", {}, DataError, "There is no fitted column 'age'"),
         ],
     )
     def test_refusals(self, model, row, column, more, error, words):

@@ -199,7 +199,7 @@ class TestPatterns:
         render(artists)
 
     def test_refusals(self, model, ax):
-        with pytest.raises(SchemaError, match=r"no modelled column 'state': choose from change, dose"):
+        with pytest.raises(SchemaError, match=r"no modelled column 'state': choose one of 'change', 'dose'"):
             model.plot.patterns("state")
         with pytest.raises(SchemaError, match="ax is for one column, but 7 were chosen"):
             model.plot.patterns(ax=ax)
@@ -258,7 +258,7 @@ class TestEffects:
         assert yticks(artists.axes[0]) == ["smoker = yes", "x"]
 
     def test_refusals(self, model):
-        with pytest.raises(SchemaError, match=r"no feature 'F0': choose from F1, F2"):
+        with pytest.raises(SchemaError, match=r"no feature 'F0': choose one of 'F1', 'F2'"):
             model.plot.effects(features=["F0"])
         with pytest.raises(SchemaError, match="no modelled column 'nope'"):
             model.plot.effects(columns=["nope"])
@@ -400,7 +400,7 @@ class TestImputed:
         render(artists)
         assert artists.data.empty
         assert texts(artists.axes[0]) == ["The table has no holes."]
-        with pytest.raises(SchemaError, match="no column with holes 'ward': choose from none"):
+        with pytest.raises(SchemaError, match="no column with holes 'ward': there is none"):
             fitted.plot.imputed("ward")
 
     def test_polars(self):

@@ -188,7 +188,7 @@ class TestRefusals:
             model.predictive(X.drop(columns="dose"))
 
     def test_an_unknown_column(self, model, X):
-        with pytest.raises(DataError, match="a column 'extra' that the fit had not"):
+        with pytest.raises(DataError, match="no fitted column 'extra'"):
             model.impute(X.assign(extra=1))
 
     def test_a_value_outside_the_support(self, model, X):

@@ -246,8 +246,8 @@ def test_pinned_rows_have_no_features():
 @pytest.mark.parametrize(
     ("question", "words"),
     [
-        (lambda m: m.ask("height"), "no column 'height' in the fit: choose one of"),
-        (lambda m: m.ask("ward", {"height": 3}), "no column 'height' in the fit"),
+        (lambda m: m.ask("height"), "no modelled column 'height': choose one of"),
+        (lambda m: m.ask("ward", {"height": 3}), "no modelled column 'height'"),
         (lambda m: m.ask("ward", {"ward": m.schema_["ward"].levels[0]}), "both asked for and given"),
         (lambda m: m.ask("visits", {"ward": "moon"}), "holds the level 'moon', which is not one of"),
         (lambda m: m.ask("ward", {"visits": -1}), "is count but holds -1"),
@@ -256,19 +256,19 @@ def test_pinned_rows_have_no_features():
         (lambda m: m.ask("ward", {"crp": np.inf}), "infinite"),
         (lambda m: m.ask("crp", mass=0.9, unseen="what"), 'unseen is "error" or "missing"'),
         (lambda m: m.simulate(0), "at least 1, not 0"),
-        (lambda m: m.simulate(3, ["height"]), "no column 'height' in the fit"),
+        (lambda m: m.simulate(3, ["height"]), "no modelled column 'height'"),
         (
             lambda m: m.simulate(3, given=pd.DataFrame({"visits": [1, 2]})),
             "one answer for each of the 2 rows",
         ),
         (lambda m: m.simulate(3, random_state=-1), "random_state is a whole number"),
-        (lambda m: m.logp({"height": 1.0}), "no column 'height' in the fit"),
+        (lambda m: m.logp({"height": 1.0}), "no modelled column 'height'"),
         (lambda m: m.logp({"visits": 1}, {"visits": 1}), "both in values and in given"),
         (
             lambda m: m.logp(pd.DataFrame({"visits": [1, 2]}), pd.DataFrame({"crp": [1.0, 2.0, 3.0]})),
             "values has 2 rows but given has 3",
         ),
-        (lambda m: m.surprisal(pd.DataFrame({"height": [1]})), "column 'height' that the fit had not"),
+        (lambda m: m.surprisal(pd.DataFrame({"height": [1]})), "no fitted column 'height'"),
         (lambda m: m.odd_cells(top=0), "top must be at least 1"),
     ],
 )

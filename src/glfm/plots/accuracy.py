@@ -1,16 +1,14 @@
-"""Pictures of a fit: every function draws on the `ax` it is given and returns the artists."""
+"""Pictures of estimates beside what they should be: errors, intervals, coverage and sensitivity."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from glfm.errors import DataError
 from glfm.frames.column import FloatArray
+from glfm.plots.style import BLUE, GREY, INK, ORANGE, SHADES, open_frame
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -18,70 +16,20 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.collections import LineCollection, PathCollection
     from matplotlib.container import BarContainer
-    from matplotlib.image import AxesImage
 
-__all__ = [
-    "BLUE",
-    "GREY",
-    "INK",
-    "ORANGE",
-    "PALE",
-    "SHADES",
-    "coverage",
-    "errors",
-    "feature_matrix",
-    "intervals",
-    "open_frame",
-    "save",
-    "sweep",
-]
+__all__ = ["draw_coverage", "draw_errors", "draw_intervals", "draw_sensitivity"]
 
-# Okabe and Ito's colours, which people with any colour vision can tell apart.
-BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#B8B8B8"
-PALE, _BAND, INK = "#F0F0F0", "#E2E2E2", "#333333"
-SHADES = (BLUE, ORANGE, "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+_BAND = "#E2E2E2"
 _MARKERS = "osD^vP"
 
 
-def feature_matrix(
-    Z: NDArray[np.bool_], names: Sequence[str], *, ax: Axes, marked: NDArray[np.bool_] | None = None
-) -> AxesImage:
-    """Draw which row has which feature, one line per row.
-
-    Parameters
-    ----------
-    Z
-        Rows x features.
-    names
-        Of the features.
-    ax
-        Where to draw.
-    marked
-        Cells to mark, such as those that differ from the truth.
-    """
-    from matplotlib.colors import ListedColormap
-
-    shade = Z.astype(np.float64)
-    if marked is not None:
-        shade[marked] = 2.0
-    colours = ListedColormap([PALE, BLUE, ORANGE])
-    image = ax.imshow(shade, cmap=colours, vmin=0, vmax=2, aspect="auto", interpolation="nearest")
-    for edge in np.arange(0.5, Z.shape[1] - 1):
-        ax.axvline(edge, color="white", linewidth=3)
-    ax.set_xticks(range(len(names)), names, rotation=40, ha="right", rotation_mode="anchor")
-    ax.set_yticks([])
-    ax.tick_params(length=0)
-    ax.spines[:].set_visible(False)
-    return image
-
-
-def errors(values: Mapping[str, Mapping[str, float]], *, ax: Axes) -> list[BarContainer]:
+def draw_errors(values: Mapping[str, Mapping[str, float]], *, ax: Axes) -> list[BarContainer]:
     """Draw errors as bars, one group per outer key and one colour per inner key.
 
     Parameters
     ----------
     values
-        {what: {method: error}}, with the same methods throughout; the first is the one to look at.
+        {what: {method: error}}, with the same methods throughout; the first one is highlighted.
     ax
         Where to draw.
     """
@@ -105,17 +53,17 @@ def errors(values: Mapping[str, Mapping[str, float]], *, ax: Axes) -> list[BarCo
     return bars
 
 
-def intervals(
+def draw_intervals(
     truth: FloatArray, middle: FloatArray, lower: FloatArray, upper: FloatArray, *, ax: Axes
 ) -> tuple[LineCollection, PathCollection, PathCollection]:
-    """Draw predicted intervals beside the values they should hold, by rising middle.
+    """Draw predicted intervals with the true values, sorted by the middle of the interval.
 
     Parameters
     ----------
     truth
-        The values.
+        The true values.
     middle, lower, upper
-        What was predicted for each.
+        The prediction for each.
     ax
         Where to draw.
     """
@@ -133,23 +81,23 @@ def intervals(
     return lines, middles, values
 
 
-def coverage(
+def draw_coverage(
     masses: Sequence[float],
     observed: Mapping[str, FloatArray],
     sizes: Mapping[str, int],
     *,
     ax: Axes,
 ) -> dict[str, PathCollection]:
-    """Draw the share of cells that intervals held beside the share they should hold.
+    """Draw the share of cells inside of intervals over the mass of the intervals.
 
-    A pale bar reaches as far as chance does in 95 of 100 cases, given the number of cells.
+    A pale bar covers 95 % of the sampling distribution for the number of cells.
 
     Parameters
     ----------
     masses
-        Of the intervals.
+        Masses of the intervals.
     observed
-        Per group, the share of cells held by the intervals of each mass.
+        Per group, the share of cells inside of the intervals of each mass.
     sizes
         Number of cells of each group.
     ax
@@ -194,19 +142,19 @@ def coverage(
     return points
 
 
-def sweep(
+def draw_sensitivity(
     table: pd.DataFrame,
     *,
     ax: Axes,
     threshold: float | None = None,
     tipping: Iterable[float] | None = None,
 ) -> list[Artist]:
-    """Draw an estimate and its interval over a number that is turned step by step.
+    """Draw an estimate and its interval over a shift of imputed cells.
 
     Parameters
     ----------
     table
-        `estimate`, `lower` and `upper`, by what is turned.
+        `estimate`, `lower` and `upper`, indexed by the shift.
     ax
         Where to draw.
     threshold
@@ -228,18 +176,3 @@ def sweep(
         artists.append(ax.scatter(crossed, heights, s=50, color=ORANGE, marker="D", zorder=3))
     open_frame(ax)
     return artists
-
-
-def save(figure: Any, path: Path) -> None:
-    """Write a figure to a file, or say in one sentence why that is not possible."""
-    try:
-        figure.savefig(path, dpi=150)
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise DataError(f"The picture cannot be written to {str(path)!r}: {reason}.") from error
-
-
-def open_frame(ax: Axes) -> None:
-    """Leave out the lines of the frame that carry no scale."""
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.spines[["left", "bottom"]].set_color(GREY)
