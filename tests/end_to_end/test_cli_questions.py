@@ -134,7 +134,7 @@ def test_one_sentence_and_exit_code_2(run: Run, files: Path, arguments: list[str
 @pytest.mark.parametrize("kind", ["mi", "probability"])
 def test_dependence_to_stdout_and_a_picture(run: Run, files: Path, kind: str) -> None:
     model = str(files / "m.glfm")
-    code, out, err = run("dependence", "--model", model, "--kind", kind, "--plot", "matrix.png")
+    code, out, err = run("dependence", "--model", model, "--measure", kind, "--plot", "matrix.png")
     assert (code, err) == (0, "")
     matrix = pd.read_csv(io.StringIO(out), index_col="column")
     assert list(matrix.index) == list(matrix) == ["visits", "zip", "ward", "score"]
@@ -148,7 +148,7 @@ def test_dependence_of_a_table_to_a_file(run: Run, files: Path) -> None:
     assert (code, out) == (0, "")
     assert pd.read_parquet("matrix.parquet").shape == (4, 5)
     assert run("dependence")[2] == (
-        "glfm: One thing is looked at: name either a table, or a model with --model.\n"
+        "glfm: One source is needed: name either a table, or a model with --model.\n"
     )
 
 

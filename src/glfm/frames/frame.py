@@ -81,6 +81,13 @@ class Frame(ABC):
     def column(self, name: str) -> Column:
         """Read one column."""
 
+    def to_pandas(self) -> pd.DataFrame:
+        """Return the table as a pandas frame."""
+        native = self.complete({})
+        if isinstance(native, np.ndarray):
+            return pd.DataFrame(native, columns=self.names)
+        return native if isinstance(native, pd.DataFrame) else nw.from_native(native).to_pandas()
+
     @abstractmethod
     def new(self, values: Mapping[str, NDArray[Any]]) -> Any:
         """Return a frame of the same library with the same rows and just these columns."""

@@ -71,7 +71,7 @@ def infer_kinds(
 
 
 def _learn(kind: Kind, column: Column) -> Kind:
-    """Fill in what a kind leaves open; refuse a column whose levels nobody knows."""
+    """Learn the open parameters of a kind; refuse a column whose levels are unknown."""
     learnt = kind.learn(column)
     if isinstance(learnt, LevelledKind) and not learnt.levels:
         raise SchemaError(
@@ -82,7 +82,7 @@ def _learn(kind: Kind, column: Column) -> Kind:
 
 
 def _choose(column: Column) -> tuple[Kind | None, str]:
-    """Return the kind of a column that nobody has named, and the reason."""
+    """Return the kind of a column that has none in the schema, and the reason."""
     reason = _why_ignored(column)
     if reason is not None:
         return None, reason
@@ -116,7 +116,7 @@ def _why_ignored(column: Column) -> str | None:
 
 
 def _refuse(column: Column, given: Kind | None) -> None:
-    """Raise a sentence for a column that no kind can model, or that nobody has asked to model."""
+    """Refuse a column that no kind can model, or that needs an explicit kind."""
     if column.type == "date" and not isinstance(given, NumericKind):
         raise SchemaError(
             f'Column {column.name!r} holds dates or times: say in the schema that it is "real", which models '

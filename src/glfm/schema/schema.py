@@ -1,4 +1,4 @@
-"""Which kind each column of a table is, and why; inferred, given, or read from JSON."""
+"""The kind of each column of a table, with reasons; printed, and written to and read from JSON."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ if TYPE_CHECKING:
 __all__ = ["Schema"]
 
 _FORMAT, _VERSION = "glfm-schema", 1
-_PAIR = re.compile(r"\[\n\s+([-+.\de]+),\n\s+([-+.\de]+)\n\s+\]")  # of numbers, over four lines
+_PAIR = re.compile(r"\[\n\s+([-+.\de]+),\n\s+([-+.\de]+)\n\s+\]")  # two numbers over four lines of JSON
 _HEAD = ("column", "kind", "details", "reason")
 
 
 class Schema(Mapping[str, Kind | None]):
-    """The kind of every column, in the order of the table, with a reason in words.
+    """The kind of every column, in the order of the table, with a reason.
 
     Parameters
     ----------
     kinds
         {column: kind name, toolbox letter, `Kind` class or instance, or "ignore"}; None also means ignore.
     reasons
-        {column: why it is of this kind}; "given" where nothing is said.
+        {column: why it is of this kind}; default: "given".
     evidence
-        What `infer(evidence=True)` found out; see the property.
+        The table of `infer(evidence=True)`; see the property.
 
     Examples
     --------
@@ -140,7 +140,7 @@ class Schema(Mapping[str, Kind | None]):
 
     @property
     def evidence(self) -> pd.DataFrame | None:
-        """What hidden cells say of doubtful columns; None where nobody asked with `infer(evidence=True)`.
+        """How well each plausible kind predicts hidden cells; None without `infer(evidence=True)`.
 
         One row per column and plausible kind, first the one that was chosen by rule: the number of hidden
         `cells`, their mean log probability (`log_score`, in nats), its `difference` from that of the rule's
@@ -157,7 +157,7 @@ class Schema(Mapping[str, Kind | None]):
     # ---- JSON
 
     def to_json(self, path: str | PathLike[str] | None = None) -> str:
-        """Return the schema as JSON that can be edited by hand; write it to `path` if there is one."""
+        """Return the schema as JSON that can be edited by hand; also write it to `path` if given."""
         columns = {name: self._to_dict(name) for name in self}
         data = {"format": _FORMAT, "version": _VERSION, "columns": columns}
         text = json.dumps(data, indent=2, ensure_ascii=False) + "\n"

@@ -1,27 +1,25 @@
-"""Commands that ask a fitted model: new rows, one column given others, the oddest cells."""
+"""Commands that query a fitted model given some cells: simulate and ask."""
 
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from glfm.cli.app import app
-from glfm.cli.options import DataOrModel, Fitting, ModelFile, Unseen, fitting, read_model
-from glfm.cli.output import put_table
-from glfm.errors import DataError
+from glfm.cli.options import Model, ResultFile
+from glfm.cli.output import check_output, put_table
+from glfm.errors import DataError, listing
 
 if TYPE_CHECKING:
     from glfm.schema import Schema
 
-__all__ = ["Model"]
+__all__: list[str] = []
 
-Model = Annotated[Path, typer.Argument(help="A model of the command fit.")]
 Given = Annotated[
     list[str] | None,
-    typer.Option("--given", help="What is known, as column=value; repeatable. Other columns are unknown."),
+    typer.Option("--given", help="A known cell, as column=value; repeatable. Other columns are unknown."),
 ]
 
 
@@ -33,23 +31,20 @@ def simulate(
     columns: Annotated[
         list[str] | None, typer.Option("--columns", help="A column to write; repeatable. Default: all.")
     ] = None,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Where the rows go; default: stdout, as csv.")
-    ] = None,
+    output: ResultFile = None,
     seed: Annotated[
         int | None, typer.Option("--seed", min=0, help="Another seed gives other rows; default: the model's.")
     ] = None,
 ) -> None:
     """Draw new rows, whole or given some of their cells."""
     from glfm.estimators.glfm import load
-    from glfm.files import as_pandas, check_extension
+    from glfm.frames.frame import Frame
 
-    if output is not None:
-        check_extension(output)
+    check_output(output)
     fitted = load(model)
     known = _read_given(given, fitted.schema_)
-    rows = as_pandas(fitted.simulate(n, columns or None, known, random_state=seed))
-    put_table(rows, output)
+    rows = fitted.simulate(n, columns or None, known, random_state=seed)
+    put_table(Frame.read(rows).to_pandas(), output)
 
 
 @app.command(epilog="Example: glfm ask model.glfm age --given smoker=yes")
@@ -67,44 +62,8 @@ def ask(
     typer.echo(json.dumps(answer.to_dict(), indent=1, ensure_ascii=False, default=str) if as_json else answer)
 
 
-@app.command(epilog="Example: glfm surprisal data.csv -o odd.csv")
-@fitting
-def surprisal(
-    data: DataOrModel = None,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Where the cells go; default: stdout, as csv.")
-    ] = None,
-    top: Annotated[int, typer.Option("--top", min=1, help="How many cells.")] = 100,
-    model: ModelFile = None,
-    unseen: Annotated[
-        Unseen,
-        typer.Option("--unseen", help="With --model: refuse a level that it does not know, or pass over it."),
-    ] = Unseen.error,
-    *,
-    options: Fitting,
-) -> None:
-    """List the cells that are least expected given the rest of their rows, the oddest first.
-
-    glfm surprisal data.csv -o odd.csv fits the table; glfm surprisal --model model.glfm new.csv judges rows
-    that the model has never seen, and without a table those of its own.
-    """
-    from glfm.files import check_extension, read_table
-
-    if output is not None:
-        check_extension(output)  # before the fit, not after
-    if model is not None:
-        fitted = read_model(model, options)
-        new = None if data is None else read_table(data, na=options.na, schema=fitted.schema_)
-        cells = fitted.set_params(unseen=unseen.value).odd_cells(new, top=top)
-    elif data is None:
-        raise DataError("There is nothing to judge: name a table, or a model with --model.")
-    else:
-        cells = options.fit(data).odd_cells(top=top)
-    put_table(cells, output)
-
-
 def _read_given(given: list[str] | None, schema: Schema) -> dict[str, Any]:
-    """Return what --given says, each value as the kind of its column has it."""
+    """Return the values of --given, each converted for the kind of its column."""
     from glfm.frames.times import read_time
     from glfm.kinds.levelled import LevelledKind
     from glfm.schema.conditions import check_column
@@ -118,8 +77,7 @@ def _read_given(given: list[str] | None, schema: Schema) -> dict[str, Any]:
         if isinstance(kind, LevelledKind):
             levels = {str(level): level for level in kind.levels or ()}
             if value not in levels:
-                few = ", ".join(map(repr, list(levels)[:8])) + (", ..." if len(levels) > 8 else "")
-                raise DataError(f"Column {name!r} has no level {value!r}: give one of {few}.")
+                raise DataError(f"Column {name!r} has no level {value!r}: give one of {listing(levels)}.")
             known[name] = levels[value]
             continue
         time = getattr(kind, "time", None)
