@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,9 +19,8 @@ from glfm.posterior.fit import Fit
 from glfm.posterior.joint_density import log_slopes, log_weights
 from glfm.posterior.leave_one_out import RestCells
 from glfm.posterior.rows import NewRows, Rows, rows_for
-from glfm.posterior.spacing import thinned
 from glfm.posterior.simulation import simulate_rows
-from glfm.sampling.draws import Draw
+from glfm.posterior.spacing import thinned
 from glfm.schema.conditions import Unseen
 
 __all__ = [

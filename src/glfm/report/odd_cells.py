@@ -10,8 +10,8 @@ from glfm.analysis.summary import Summary
 from glfm.kinds.base import Kind
 from glfm.kinds.levelled import LevelledKind
 from glfm.posterior.rows import TrainingRows
-from glfm.posterior.surprisal import MOST_DRAWS, OddCell, Oddness
 from glfm.posterior.spacing import spaced, thinned
+from glfm.posterior.surprisal import MOST_DRAWS, OddCell, Oddness
 from glfm.report.words import chance, clipped, percent, value
 
 __all__ = ["Surprise", "SurprisingCell", "surprising_cells"]

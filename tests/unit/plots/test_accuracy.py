@@ -10,7 +10,6 @@ from matplotlib.figure import Figure
 
 from glfm.plots.accuracy import draw_coverage, draw_errors, draw_intervals
 from glfm.plots.matrices import draw_feature_matrix
-from glfm.plots.style import save
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Between `hidden`, a dictionary of arrays, and the kinds and draws of the package."""
+"""Conversion between `hidden`, a dictionary of arrays, and the kinds and draws of the package."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from glfm.kinds.numeric import NumericKind
 from glfm.posterior.alignment import feature_order
 from glfm.posterior.cells import LevelCells, NumberCells, cells_of
 from glfm.sampling.draws import Draw
-from glfm.toolbox.reading import Data, Params
+from glfm.toolbox.arguments import Data, Params
 
 __all__ = ["Hidden", "hidden_of", "learn_kinds", "read_features"]
 
@@ -38,7 +38,7 @@ def learn_kinds(data: Data, params: Params) -> dict[str, Kind]:
 
 
 def _kind(letter: str, d: int, params: Params, levels: Sequence[float] | None, **learnt: Any) -> Kind:
-    """Return the kind of a letter; `learnt` is what else is known of the column."""
+    """Return the kind for a letter; `learnt` are parameters of its mapping."""
     transform = params.transforms[d]
     cls = _OF_LETTER[letter]
     if letter in "co":
@@ -55,7 +55,7 @@ def _kind(letter: str, d: int, params: Params, levels: Sequence[float] | None, *
 
 
 def _levels(data: Data, d: int) -> list[float]:
-    """Return the levels of a column: those observed, and those that only have a name."""
+    """Return the levels of a column: observed ones, and named ones that were not observed."""
     x = data.X[:, d]
     seen = np.unique(x[~np.isnan(x)])
     n_named = len(data.cat_labels[d])
@@ -81,7 +81,7 @@ def _levels(data: Data, d: int) -> list[float]:
 
 
 def hidden_of(draw: Draw, seconds: float) -> dict[str, Any]:
-    """Return a draw as a dictionary of arrays, its features in order of how common they are."""
+    """Return a draw as a dictionary of arrays, its most common features first."""
     kinds = list(draw.layout.kinds.values())
     bias = int(draw.layout.bias)
     order = np.concatenate([np.arange(bias), bias + feature_order(draw)]).astype(np.intp)
@@ -115,7 +115,7 @@ def hidden_of(draw: Draw, seconds: float) -> dict[str, Any]:
 
 
 def read_features(hidden: Mapping[str, Any] | None, n_rows: int, params: Params) -> NDArray[np.bool_] | None:
-    """Return the features to start from, without the bias and without empty ones; None: `hidden` has none."""
+    """Return the features to start from, without the bias and empty ones; None if `hidden` has none."""
     if hidden is not None and not isinstance(hidden, Mapping):
         raise DataError(f"hidden is a dictionary, not a {type(hidden).__name__}.")
     if hidden is None or hidden.get("Z") is None:
@@ -143,7 +143,7 @@ def read_features(hidden: Mapping[str, Any] | None, n_rows: int, params: Params)
 
 @dataclass(frozen=True, eq=False)
 class Hidden:
-    """`hidden`, checked, with the kinds of its columns."""
+    """The checked contents of `hidden`, with the kinds of its columns."""
 
     kinds: tuple[Kind, ...]
     B: FloatArray
@@ -152,7 +152,7 @@ class Hidden:
 
     @classmethod
     def read(cls, hidden: Mapping[str, Any], letters: str, params: Params) -> Hidden:
-        """Check that everything is there and fits the letters."""
+        """Check that `hidden` is complete and matches the letters."""
         if not isinstance(hidden, Mapping):
             raise DataError(f"hidden is a dictionary, not a {type(hidden).__name__}.")
         absent = [name for name in ("B", "mu", "w", "s2Y", "theta", "R") if name not in hidden]
@@ -182,7 +182,7 @@ class Hidden:
 
     @property
     def n_features(self) -> int:
-        """How many features there are, the bias included."""
+        """Number of features, including the bias."""
         return int(self.B.shape[1])
 
     def read_patterns(self, patterns: Any, name: str) -> FloatArray:
@@ -216,7 +216,7 @@ def _per_column(values: Any, name: str, n_columns: int) -> FloatArray:
 
 
 def _known_kind(letter: str, d: int, params: Params, R: Any, numbers: dict[str, float]) -> Kind:
-    """Return the kind of a column from what `hidden` says of it."""
+    """Return the kind of a column from its entries in `hidden`."""
     if letter in "co":
         levels = R[d] if len(R) > d else None
         if levels is None or not np.size(levels):

@@ -1,4 +1,4 @@
-"""The dictionaries `data` and `params`, read and checked."""
+"""Reading and checking the dictionaries `data` and `params`."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ _KNOWN = (
     "numS",
 )
 _TRANSFORM = ("t", "t_1", "dt_1", "ext_dataType")
-_UNUSED = {"s2Y"}  # part of the toolbox's description, but it is learnt
+_UNUSED = {"s2Y"}  # described by the toolbox, but learnt here
 
 
 @dataclass(frozen=True)
 class Data:
-    """`data`, with NaN in all holes and small letters."""
+    """`data`, with NaN in missing cells and lower-case letters."""
 
     X: FloatArray
     letters: str
@@ -72,7 +72,7 @@ class Params:
 
 
 def init_default_params(data: Mapping[str, Any], params: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return a copy of `params` in which everything that is not given has its default.
+    """Return a copy of `params` completed with defaults.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def init_default_params(data: Mapping[str, Any], params: Mapping[str, Any] | Non
         With the table ``X``.
     params
         missing (-1)
-            The number that stands for a hole; NaN is always a hole; None: only NaN is.
+            The number that marks a missing cell; NaN always does; None: only NaN.
         alpha (1)
             Concentration of the Indian buffet process.
         bias (0)
@@ -92,19 +92,19 @@ def init_default_params(data: Mapping[str, Any], params: Mapping[str, Any] | Non
         Niter (1000)
             Sweeps of each chain. The first half is warm-up; at most 25 draws per chain are kept of the rest.
         maxK (number of columns)
-            The most features, the bias not counted. It restricts the model and saves no memory.
+            Largest number of features, without the bias. It restricts the model and saves no memory.
         verbose (1)
             Whether to show progress on stderr.
         t_1, t, dt_1, ext_dataType (None for every column)
-            Per column: a function that is applied to its values before they are modelled, the inverse of that
-            function, its derivative, and the letter of what comes out: g, or p or n if it is never negative.
-            What comes out is modelled as it is, mu + w * y, without a further mapping.
+            Per column: a function applied to its values before they are modelled, its inverse, its derivative,
+            and the letter of the transformed values: g, or p or n if they are never negative. They are
+            modelled as mu + w * y, without a further mapping.
         seed (0)
             The same seed gives the same result.
         chains (4)
-            How many chains run.
+            Number of chains.
         numS (100)
-            At how many values `compute_pdf` evaluates a real or positive column.
+            Number of values at which `compute_pdf` evaluates a real or positive column.
     """
     n_columns = _read_table(data).shape[1]
     defaults = {
@@ -168,7 +168,7 @@ def read_letters(C: Any, n_columns: int | None = None) -> str:
 
 
 def read(data: Mapping[str, Any], params: Mapping[str, Any] | None) -> tuple[Data, Params]:
-    """Check `data`, whose holes are marked, and `params`."""
+    """Check `data` and `params`; mark missing cells as NaN."""
     X = _read_table(data)
     settings = read_params(X.shape[1], params)
     if "C" not in data:
@@ -181,7 +181,7 @@ def read(data: Mapping[str, Any], params: Mapping[str, Any] | None) -> tuple[Dat
 
 
 def _names(given: Any, n_columns: int) -> list[str]:
-    """Return the names of the columns; their numbers where names are not given or not distinct."""
+    """Return the names of the columns, numbered ones if names are not given or not distinct."""
     names = [] if given is None else [str(name) for name in given]
     if given is not None and len(names) not in (0, n_columns):
         raise DataError(
@@ -191,7 +191,7 @@ def _names(given: Any, n_columns: int) -> list[str]:
 
 
 def _labels(given: Any, n_columns: int) -> list[list[str]]:
-    """Return the names of each column's levels, none where they are not given."""
+    """Return the names of each column's levels, empty if not given."""
     if given is None or len(given) == 0:
         return [[] for _ in range(n_columns)]
     if len(given) != n_columns:
@@ -253,7 +253,7 @@ def _whole(params: Mapping[str, Any], name: str, least: int) -> int:
 
 
 def _transforms(params: Mapping[str, Any], n_columns: int) -> tuple[Transform | None, ...]:
-    """Return each column's transform; what comes out of one to the letter p or n is not negative."""
+    """Return each column's transform; its range is [0, inf) for the letters p and n."""
     parts: dict[str, Sequence[Any]] = {}
     for name in _TRANSFORM:
         part = params[name]

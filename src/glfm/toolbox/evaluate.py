@@ -1,4 +1,4 @@
-"""What one draw says: most probable values, densities, log-likelihoods, patterns."""
+"""Functions of one draw: most probable values, densities, log-likelihoods and feature patterns."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from glfm.errors import DataError
 from glfm.frames.column import Column, FloatArray
 from glfm.kinds.base import Kind
 from glfm.kinds.levelled import LevelledKind
-from glfm.toolbox.hidden import Hidden
-from glfm.toolbox.reading import Params, read, read_letters, read_params
+from glfm.toolbox.arguments import Params, read, read_letters, read_params
+from glfm.toolbox.hidden_dict import Hidden
 
 __all__ = [
     "column_number",
@@ -42,11 +42,11 @@ def compute_map(
     Zp
         Patterns x features, the bias included; one pattern may be a vector.
     hidden
-        What `infer` has returned.
+        The result of `infer`.
     params
-        What `infer` was given: transforms and noise count.
+        As given to `infer`: transforms and noise are used.
     idxsD
-        Numbers of the columns that are wanted; None or empty: all.
+        Numbers of the columns to return; None or empty: all.
 
     Returns
     -------
@@ -96,13 +96,13 @@ def compute_pdf(
         xd, at = np.array(kind.levels, dtype=np.float64), np.arange(kind.n_levels, dtype=np.float64)
     else:
         xd = at = _values(kind, d, seen, settings)
-    # Far in a tail a density is 0, and its logarithm minus infinity.
+    # Far in a tail the density is 0.
     rows = [known.log_density(at, np.repeat(z[None, :], at.size, axis=0), d) for z in Z]
     return xd, np.exp(np.array(rows).reshape(Z.shape[0], at.size))
 
 
 def _values(kind: Kind, d: int, seen: FloatArray, settings: Params) -> FloatArray:
-    """Return where the density of a number is evaluated, evenly spaced on the scale of its transform."""
+    """Return values at which to evaluate a density, evenly spaced on the scale of the transform."""
     low, high = (float(seen.min()), float(seen.max())) if seen.size else (0.0, 1.0)
     if kind.name == "count":
         values = np.linspace(low, high, int(min(high - low + 1, _MOST_COUNTS)))
@@ -141,7 +141,7 @@ def compute_log_likelihood(
 def get_feature_patterns_sorted(
     Z: ArrayLike,
 ) -> tuple[FloatArray, NDArray[np.intp], NDArray[np.intp]]:
-    """Return the patterns that rows have, the most common first.
+    """Return the feature patterns of rows, most common first.
 
     Returns
     -------
@@ -150,7 +150,7 @@ def get_feature_patterns_sorted(
     C
         The number of each row's pattern.
     L
-        How many rows have each pattern.
+        Number of rows with each pattern.
     """
     rows = np.asarray(Z, dtype=np.float64)
     if rows.ndim != 2:
@@ -163,7 +163,7 @@ def get_feature_patterns_sorted(
 
 
 def column_number(d: Any, letters: str) -> int:
-    """Return `d` if there is such a column."""
+    """Return `d`; raise `DataError` if it is not the number of a column."""
     if not isinstance(d, int | np.integer) or not 0 <= d < len(letters):
         raise DataError(f"There is no column {d!r}: columns are numbered from 0 to {len(letters) - 1}.")
     return int(d)
