@@ -96,7 +96,7 @@ def init_default_params(data: Mapping[str, Any], params: Mapping[str, Any] | Non
         verbose (1)
             Whether to show progress on stderr.
         t_1, t, dt_1, ext_dataType (None for every column)
-            Per column: a function applied to its values before they are modelled, its inverse, its derivative,
+            Per column: a function applied to its values before modelling, its inverse, its derivative
             and the letter of the transformed values: g, or p or n if they are never negative. They are
             modelled as mu + w * y, without a further mapping.
         seed (0)
