@@ -12,9 +12,9 @@ from glfm.posterior.rows import NewRows
 from tables import QUICK, mixed
 
 
-@pytest.fixture(scope="module")
-def model():
-    return glfm.GLFM(**QUICK).fit(mixed())
+@pytest.fixture
+def model(mixed_model):
+    return mixed_model
 
 
 @pytest.fixture(scope="module", name="X")

@@ -20,16 +20,8 @@ from glfm.analysis.summary import histogram_edges
 from glfm.datasets import make_clinic
 from glfm.report import Content, Fit, collect, render
 from glfm.report.words import chance, clipped, counted, number, percent
-
-HOSTILE = {
-    "script": "<script>window.hacked=1</script>",
-    "end": "</script><img src=x onerror='window.hacked=1'>",
-    "quotes": "\"double\" 'single' `back` &amp; {{ 7 * 7 }} {% raw %}",
-    "emoji": "😀👩‍⚕️ \u202eright to left \u2028 line",
-    "long": "very long " * 50,
-    "proto": "__proto__",
-    "constructor": "constructor",
-}
+from tables import HOSTILE
+from tables import hostile as hostile_table
 
 
 def fitted(frame: Any, **settings: Any) -> glfm.GLFM:
@@ -37,23 +29,6 @@ def fitted(frame: Any, **settings: Any) -> glfm.GLFM:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", glfm.FitWarning)
         return glfm.GLFM(**chosen).fit(frame)
-
-
-def hostile_table(n: int = 80) -> pd.DataFrame:
-    rng = np.random.default_rng(0)
-    z = rng.random(n) < 0.4
-    levels = np.array(list(HOSTILE.values()), dtype=object)
-    return pd.DataFrame(
-        {
-            HOSTILE["script"]: rng.normal(size=n) + 3 * z,
-            HOSTILE["end"]: levels[np.where(z, 0, rng.integers(0, len(levels), n))],
-            HOSTILE["quotes"]: rng.poisson(1 + 4 * z),
-            HOSTILE["emoji"]: np.where(rng.random(n) < 0.2 + 0.6 * z, HOSTILE["script"], HOSTILE["end"]),
-            HOSTILE["long"]: rng.lognormal(2 * z, 1.0),
-            HOSTILE["proto"]: rng.random(n) < 0.5,
-            HOSTILE["constructor"]: rng.integers(0, 3, n),
-        }
-    )
 
 
 def content_of(model: glfm.GLFM, title: str | None = None) -> Content:
@@ -94,14 +69,14 @@ class Page(HTMLParser):
         return re.sub(r"[ \n]+", " ", self.text)  # and no-break spaces stay
 
 
-@pytest.fixture(scope="module")
-def model() -> glfm.GLFM:
-    return fitted(make_clinic(200).frame, n_warmup=150, n_draws=15)
+@pytest.fixture
+def model(clinic_model):
+    return clinic_model
 
 
 @pytest.fixture(scope="module")
-def content(model: glfm.GLFM) -> Content:
-    return content_of(model, "Clinic")
+def content(clinic_model: glfm.GLFM) -> Content:
+    return content_of(clinic_model, "Clinic")
 
 
 @pytest.fixture(scope="module")
@@ -111,7 +86,7 @@ def page(content: Content) -> Page:
 
 @pytest.fixture(scope="module")
 def hostile() -> tuple[Content, str]:
-    content = content_of(fitted(hostile_table()), HOSTILE["script"])
+    content = content_of(fitted(hostile_table(), schema={HOSTILE["proto"]: "categorical"}), HOSTILE["script"])
     return content, render(content)
 
 
