@@ -1,4 +1,4 @@
-"""Draw pictures.md's pictures (the generated clinic; counties, GLFM_DATA) and sensitivity.md's (Titanic)."""
+"""Draw the plots of explore.md (clinic, counties) and sensitivity.md (Titanic); the last two tables need GLFM_DATA."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ class Fits:
 def arguments(name: str, argv: Sequence[str] | None = None) -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=f"Fit the {name} study, and write its page and figures.")
-    parser.add_argument("--output", type=Path, default=Path("docs/studies"), help="where to write")
+    parser.add_argument("--output", type=Path, default=Path("examples/studies"), help="where to write")
     parser.add_argument("--quick", action="store_true", help="few rows and sweeps, to see that it runs")
     options = parser.parse_args(argv)
     options.output.mkdir(parents=True, exist_ok=True)

@@ -112,7 +112,7 @@ class TestRoundTrip:
         assert glfm.load(path).save(tmp_path / "third.glfm").stat().st_size == path.stat().st_size
 
     def test_numpy_and_json_are_enough_to_read_it(self, model, path):
-        """What docs/model-files.md says of a file."""
+        """What docs/runs-and-files.md says of a file."""
         with zipfile.ZipFile(path) as file:
             head = json.loads(file.read("model.json"))
             stored = {
