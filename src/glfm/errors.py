@@ -46,7 +46,7 @@ class FitWarning(UserWarning):
 def listing(names: Iterable[object], most: int = 10) -> str:
     """Return the first `most` names as part of a message."""
     quoted = [repr(name) for name in names]
-    return ", ".join(quoted[:most]) + (", ..." if len(quoted) > most else "")
+    return ", ".join(quoted[:most]) + (f" and {len(quoted) - most} more" if len(quoted) > most else "")
 
 
 def check_name(

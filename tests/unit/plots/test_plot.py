@@ -82,7 +82,9 @@ class TestTrace:
         assert fitted.plot.trace("alpha").axes[0].get_title() == "alpha\nR-hat unknown"
 
     def test_unknown_quantities_are_refused(self, model):
-        with pytest.raises(SchemaError, match=r"no quantity 'beta': choose from log-likelihood, features"):
+        with pytest.raises(
+            SchemaError, match=r"no quantity 'beta': choose one of 'log-likelihood', 'features'"
+        ):
             model.plot.trace("beta")
 
 
