@@ -25,7 +25,7 @@ class TestMap:
     def test_chosen_patterns(self, model):
         artists = model.plot.map("state", "F2+F1", features=["F1", "F2"])
         assert list(artists.data.columns) == ["F1 + F2"]
-        with pytest.raises(SchemaError, match=r"no pattern 'F3': choose from"):
+        with pytest.raises(SchemaError, match=r"no pattern 'F3': choose one of"):
             model.plot.map("state", "F3", features=["F1", "F2"])
 
     def test_refuses_what_is_no_state(self, model):

@@ -5,7 +5,6 @@ import hashlib
 import json
 import re
 import warnings
-from copy import copy
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -16,9 +15,9 @@ import pandas as pd
 import pytest
 
 import glfm
-from glfm.analysis.summary import histogram_edges
+from glfm.analysis.summary import Summary, histogram_edges
 from glfm.datasets import make_clinic
-from glfm.report import Content, Fit, collect, render
+from glfm.report import Content, collect, render
 from glfm.report.words import chance, clipped, counted, number, percent
 from tables import HOSTILE
 from tables import hostile as hostile_table
@@ -32,8 +31,7 @@ def fitted(frame: Any, **settings: Any) -> glfm.GLFM:
 
 
 def content_of(model: glfm.GLFM, title: str | None = None) -> Content:
-    known = model._frame, model.schema_, model._problem, model.draws_, model._summary, model.diagnostics()
-    return collect(Fit(*known, model._sample_seed, settings=model.get_params()), title)
+    return collect(Summary(model.fit_), title)
 
 
 class Page(HTMLParser):
@@ -139,16 +137,15 @@ def test_a_feature_of_all_rows_tells_none_apart(model: glfm.GLFM) -> None:
     changed = table.assign(
         share=np.where(first, 0.98, table["share"]), status=np.where(first, "everywhere", table["status"])
     )
-    model = copy(model)
-    model._summarised = {"draws": (model.draws_, copy(model._summary))}
-    model._summary.__dict__["features"] = changed
-    found = content_of(model)
+    summary = Summary(model.fit_)
+    summary.__dict__["features"] = changed
+    found = collect(summary)
     assert not any("F1" in pattern.name for pattern in found.patterns)
     assert "one feature everywhere" in Page(render(found)).words
 
 
 def test_chains_that_find_a_feature(model: glfm.GLFM, content: Content) -> None:
-    found = model._summary.aligned.found
+    found = Summary(model.fit_).aligned.found
     chain = np.array([draw.chain for draw in model.draws_])
     for k, one in enumerate(content.features):
         assert one.chains == sum(found[chain == c, k].mean() >= 0.5 for c in (0, 1))
@@ -270,14 +267,14 @@ def test_chances_are_those_of_the_predictive(model: glfm.GLFM, name: str) -> Non
 
     frame, cells = make_clinic(200).frame, model.predictive()
     rows = np.flatnonzero(frame[name].notna())
-    x = model._problem.x[rows, model._problem.names.index(name)]
+    x = model.fit_.rows.x[rows, model.fit_.place(name)]
     log_p = log_chance(cells.cells(name, rows), x)
     at = np.exp(cells.logpdf(frame)[name].to_numpy()[rows])
     if name == "ward":
         wanted = at
     else:
         below = cells.cdf(frame)[name].to_numpy()[rows]
-        is_point = name == "bp_change" or (name == "crp" and model._problem.kinds[name].atom is None)
+        is_point = name == "bp_change" or (name == "crp" and model.schema_.kinds[name].atom is None)
         has_mass = np.zeros(rows.size) if is_point else at
         if name == "crp" and not is_point:
             has_mass = np.where(x == 0.0, at, 0.0)
