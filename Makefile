@@ -101,8 +101,8 @@ paper-missing: $(FRESH) ## the paper's missing-data experiment (days; QUICK=1: m
 	$(BIN)/python benchmarks/paper_missing.py $(if $(QUICK),--quick) $(ARGS)
 	$(BIN)/python docs/make_tables.py
 
-# QUICK=1: seconds, and numbers that say nothing; OUTPUT=directory: somewhere else than docs/studies.
-STUDY = $(BIN)/python examples/$(@:study-%=%).py --output $(or $(OUTPUT),docs/studies) $(if $(QUICK),--quick)
+# QUICK=1: seconds, to try the script (the numbers mean nothing); OUTPUT=directory: not examples/studies.
+STUDY = $(BIN)/python examples/$(@:study-%=%).py --output $(or $(OUTPUT),examples/studies) $(if $(QUICK),--quick)
 
 study-prostate: $(FRESH) ## the paper's study of a cancer trial, its page and figures (minutes; needs GLFM_DATA)
 	$(STUDY)
@@ -118,13 +118,13 @@ studies: study-prostate study-disorders study-counties ## the paper's three stud
 # For example: make demos OUTPUT=somewhere
 DEMOS := toolbox_minimal toy_images digits toolbox_prostate toolbox_counties
 demos: $(FRESH) ## the five demos of the paper's toolbox (a minute or two; two of them need GLFM_DATA)
-	for name in $(DEMOS); do $(BIN)/python examples/$$name.py --output $(or $(OUTPUT),docs/demos) || exit 1; done
+	for name in $(DEMOS); do $(BIN)/python examples/$$name.py --output $(or $(OUTPUT),examples/demos) || exit 1; done
 
-docs: $(STAMP) ## write the benchmark tables and figures into docs/, and build the site in docs/_build
+docs: $(STAMP) ## write the map, tables and figures into docs/, and build the site in docs/_build
 	$(BIN)/python docs/make_tables.py
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build
 
-pictures: $(FRESH) ## draw the pictures of docs/pictures.md (minutes; needs GLFM_DATA)
+pictures: $(FRESH) ## draw the plots of docs/explore.md and docs/sensitivity.md (minutes; needs GLFM_DATA)
 	$(BIN)/python docs/make_pictures.py
 
 clean: ## remove the environment and every cache

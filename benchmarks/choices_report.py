@@ -75,9 +75,9 @@ def page() -> str:
     fresh = found[found["table"].isin(KNOWN) & (found["mask"] > 0)]
     new = found[found["table"].isin(NEW)]
     parts = [
-        ("The masks that were looked at", seen),
+        ("Masks used for the choice", seen),
         ("New masks of the same tables", fresh),
-        (f"Tables that were not looked at ({', '.join(sorted(set(new['table'])))})", new),
+        (f"New tables ({', '.join(sorted(set(new['table'])))})", new),
     ]
     lines = [
         f"From `benchmarks/results/{results().name}`: {found['table'].nunique()} tables of at most "
@@ -86,6 +86,12 @@ def page() -> str:
     for title, some in parts:
         if len(some):
             n = some.groupby(["table", "mask"]).ngroups
-            lines += ["", f"### {title}", "", f"{n} masks of tables; differences from what is chosen.", ""]
+            lines += [
+                "",
+                f"#### {title}",
+                "",
+                f"{n} masks of tables; differences from the chosen settings.",
+                "",
+            ]
             lines += against_chosen(some)
-    return "\n".join([*lines, "", "### What is chosen, table by table", "", *absolute(found)])
+    return "\n".join([*lines, "", "#### Chosen settings, table by table", "", *absolute(found)])

@@ -21,7 +21,7 @@ from imputation_report import (
     tables_of,
 )
 
-from glfm.plots.drawing import BLUE, GREY, ORANGE
+from glfm.plots.style import BLUE, GREY, ORANGE
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 # Okabe and Ito's colours, each with a shape of its own.

@@ -366,14 +366,14 @@ def page() -> str:
             "",
             *coverage(found),
             "",
-            "### Do chains agree?",
+            "### Agreement of chains",
             "",
             "Correlation between chains of their predictive means of hidden cells, and R-hat of the log-likelihood given the "
             "features, averaged over percentages.",
             "",
             *chains(found),
             "",
-            "### What it says",
+            "### Summary",
             "",
             *(f"- {sentence}" for sentence in statements(found, failed)),
         ]

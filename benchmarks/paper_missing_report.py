@@ -11,7 +11,7 @@ import pandas as pd
 from experiment import RESULTS, read
 from paper_missing import TABLES
 
-from glfm.plots.drawing import BLUE, GREY, ORANGE
+from glfm.plots.style import BLUE, GREY, ORANGE
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 FAMILIES = ("GLFM", "SIBP", "BPMF")
@@ -113,7 +113,7 @@ def claims(found: pd.DataFrame) -> list[Claim]:
             "nats per cell above the better of the two",
         ),
         _claim(
-            "SIBP is slightly above GLFM on the Internet survey (here another survey stands in)",
+            "SIBP is slightly above GLFM on the Internet survey (here replaced by another survey)",
             {t: _gap(found, t, "SIBP", "GLFM") > 0 for t in have if t == SURVEY},
             {t: f"{_gap(found, t, 'SIBP', 'GLFM'):+.3f}" for t in have if t == SURVEY},
             "nats per cell, SIBP minus GLFM",
@@ -249,7 +249,7 @@ def _setup(path: Path, found: pd.DataFrame) -> list[str]:
         spent = ", ".join(f"{f} {seconds[f]:.0f} s" for f in FAMILIES)
         said.append(
             f"- {TITLES[name]}: {rows['rows'].iloc[0]:,} rows of {len(kinds_of(found, name))} columns; shown are "
-            f"{variants['SIBP']} and {variants['BPMF']}; a fit took {spent}, whatever else the machine did."
+            f"{variants['SIBP']} and {variants['BPMF']}; a fit took {spent}, on a machine with other work."
         )
     settings = found.drop_duplicates("family").set_index("family")["settings"]
     sweeps = [f"{f}: {_sweeps(settings[f])}" for f in FAMILIES if f in settings]

@@ -1,4 +1,4 @@
-"""The figures of docs/scale.md, from the last results of benchmarks/scale.py."""
+"""The results on large tables for docs/performance.md, from the last results of benchmarks/scale.py."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def _samplers(found: dict[str, Any]) -> str:
         "sweeps",
         *(f"{what}, {name}" for what in ("ms", "ESS/sweep", "ESS/s") for name in names),
     ]
-    return "### One sampler or the other\n\n" + _table(head, lines)
+    return "### Collapsed and parallel sampler\n\n" + _table(head, lines)
 
 
 def _model(found: dict[str, Any]) -> str:
@@ -171,7 +171,7 @@ def _model(found: dict[str, Any]) -> str:
     ]
     return "\n\n".join(
         [
-            "### What a sweep costs on a cluster",
+            "### Sweeps on a cluster",
             f"a = {1e6 * r['seconds_per_row']:.2f} µs per row (10 features, 28 pseudo-columns, one thread), h = "
             f"{1e3 * r['seconds_per_round_trip']:.1f} ms per round trip, v = {1e3 * r['seconds_per_round_trip_and_worker']:.1f} ms "
             f"per round trip and worker, c = {1e3 * r['seconds_per_round_trip_and_shard']:.2f} ms per round trip and shard.",
@@ -179,8 +179,8 @@ def _model(found: dict[str, Any]) -> str:
                 ["rows", "workers", "round trips per sweep", "kB per shard", "measured, s", "predicted, s"],
                 checks,
             ),
-            "What the same constants say of clusters that were not measured, one shard and one thread per worker, with a "
-            "round trip of 0.5 ms and 10 Gbit/s, in seconds per sweep:",
+            "Seconds per sweep that the same constants predict for larger clusters, which were not measured, with one "
+            "shard and one thread per worker, a network round trip of 0.5 ms and 10 Gbit/s:",
             _table(["rows", *(f"{w} worker{'s' * (w > 1)}" for w in workers)], plans),
         ]
     )

@@ -1,4 +1,4 @@
-"""Draw pictures.md's pictures (the generated clinic; counties, GLFM_DATA) and sensitivity.md's (Titanic)."""
+"""Draw the plots of explore.md (clinic, counties) and sensitivity.md (Titanic); the last two tables need GLFM_DATA."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 import glfm
 from glfm.plots.artists import Artists
-from glfm.plots.drawing import save
+from glfm.plots.style import save
 from glfm.plots.us_states import tile_map
 
 IMAGES = Path(__file__).parent / "images"

@@ -1,22 +1,41 @@
-"""Write the tables and figures of the pages about benchmarks from the last results."""
+"""Write what is generated into the pages: the map of the layers, and tables and figures from the last results.
+
+A page holds `<!-- name -->` and `<!-- end of name -->`; what stands between them is replaced.
+"""
 
 from __future__ import annotations
 
 import json
 import sys
+import tomllib
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
 HERE = Path(__file__).parent
-RESULTS = HERE.parent / "benchmarks" / "results"
+ROOT = HERE.parent
+RESULTS = ROOT / "benchmarks" / "results"
 
-sys.path.insert(0, str(HERE.parent / "benchmarks"))
+sys.path.insert(0, str(ROOT / "benchmarks"))
 import choices_report
 import imputation_figure
 import imputation_report
 import paper_missing_report
 import scale_report
+
+
+def layers() -> str:
+    """Return the map of the source, from the list that the test of imports reads."""
+    plan = tomllib.loads((HERE / "design" / "layers.toml").read_text(encoding="utf-8"))
+    lines = ["| layer | package or module | holds |", "|---:|---|---|"]
+    for level, names in enumerate(plan["layers"], 1):
+        for name, words in names.items():
+            shown = f"{name}/" if (ROOT / "src" / "glfm" / name).is_dir() else f"{name}.py"
+            lines.append(f"| {level} | `{shown}` | {words} |")
+    lines += ["", "Imports against this order, all inside functions:", ""]
+    lines += [f"- `{e['module']}` imports `{e['imports']}`: {e['reason']}." for e in plan["exceptions"]]
+    return "\n".join(lines)
 
 
 def heldout() -> str:
@@ -93,41 +112,46 @@ def performance() -> str:
     return "\n".join(lines)
 
 
-def paper_missing() -> str:
-    paper_missing_report.draw()
-    return paper_missing_report.page()
-
-
-def imputation() -> str:
-    imputation_figure.draw()
-    return imputation_report.page()
-
-
 def scale() -> str:
     found = json.loads((RESULTS / "scale.json").read_text())
     return f"Machine: {machine(found['machine'])}.\n\n{scale_report.page()}"
 
 
+# Page, name of the block, what writes it.
+BLOCKS: list[tuple[Path, str, Callable[[], str]]] = [
+    (ROOT / "CONTRIBUTING.md", "layers", layers),
+    (HERE / "design" / "code.md", "layers", layers),
+    (HERE / "heldout.md", "heldout", heldout),
+    (HERE / "heldout.md", "paper-missing", paper_missing_report.page),
+    (HERE / "imputation.md", "imputation", imputation_report.page),
+    (HERE / "imputation.md", "choices", choices_report.page),
+    (HERE / "performance.md", "speed", performance),
+    (HERE / "performance.md", "scale", scale),
+]
+
+
+def filled(page: Path, name: str, write: Callable[[], str]) -> str:
+    """Return a page with one of its blocks written anew."""
+    start, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
+    before, rest = page.read_text(encoding="utf-8").split(start)
+    after = rest.split(end)[1]
+    return f"{before}{start}\n{write()}\n{end}{after}"
+
+
+def stale() -> list[str]:
+    """Return the blocks that do not say what they are made from."""
+    return [
+        f"{page.name}: {name}"
+        for page, name, write in BLOCKS
+        if filled(page, name, write) != page.read_text(encoding="utf-8")
+    ]
+
+
 def main() -> None:
-    for page, table, result in (
-        ("heldout.md", heldout, "heldout.json"),
-        ("performance.md", performance, "speed.json"),
-        ("scale.md", scale, "scale.json"),
-        ("choices.md", choices_report.page, "choices.jsonl"),
-        ("imputation.md", imputation, getattr(imputation_report.results(), "name", "imputation.jsonl")),
-        (
-            "paper-missing.md",
-            paper_missing,
-            getattr(paper_missing_report.results(), "name", "paper-missing.jsonl"),
-        ),
-    ):
-        if not (RESULTS / result).exists():
-            print(f"{page}: skipped, there is no {result}")
-            continue
-        path = HERE / page
-        before, rest = path.read_text().split("<!-- results -->")
-        after = rest.split("<!-- end -->")[1]
-        path.write_text(f"{before}<!-- results -->\n{table()}\n<!-- end -->{after}")
+    for page, name, write in BLOCKS:
+        page.write_text(filled(page, name, write), encoding="utf-8")
+    imputation_figure.draw()
+    paper_missing_report.draw()
 
 
 if __name__ == "__main__":

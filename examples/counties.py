@@ -200,7 +200,7 @@ def noise_words(model: glfm.GLFM) -> str:
         f"three votes, which nearly add up to 100 %, and of {min(others):.2f} to {max(others):.2f} in the other numbers"
     )
     if max(votes) < min(others):
-        words += ": most of the effort goes into how a county voted, which many on-and-off features follow in steps"
+        words += ": most features describe how a county voted, which binary features follow in steps"
     return words + "."
 
 
@@ -244,7 +244,7 @@ def draw(fits: study.Fits, frame: pd.DataFrame, directory: Path) -> None:
     """Draw the figures of the page."""
     from matplotlib.figure import Figure
 
-    from glfm.plots.drawing import save
+    from glfm.plots.style import save
     from glfm.plots.us_states import tile_map
 
     study.draw_sizes(
@@ -303,7 +303,7 @@ the shares of the counties that are at the minimum of a column: [an artefact](#t
 
 The ten columns and the four logarithms are the paper's, and so are alpha = {study.ALPHA:g}, variance 1 of weights (in units of the
 noise), sampled noise variances and the bias. What differs: instead of a shift to the minimum, every column has a mapping to the
-positive numbers that is learnt and centred, and zeros are a value of their own: an interval, not a point far away (see
+positive numbers that is learnt and centred, and zeros are a separate value: an interval, not a distant point (see
 [the artefact](#the-artefact-of-the-minimum)). The sampler is exact: {plans[0]}; with at most {fits.most} features,
 {plans[1]}.
 
@@ -317,23 +317,22 @@ positive numbers that is learnt and centred, and zeros are a value of their own:
 The paper reports {PAPER}. The exact posterior with alpha = {study.ALPHA:g} has {study.spread(count["all"])} features,
 {study.spread(count["common"])} of them with at least 3 % of the counties, and {len(matter)} of the representative draw matter. {noise_words(fits.free)}
 
-In runs of the paper's toolbox the number of features sat at its memory cap (maxK - 2) every
-time: five was a setting. To ask for few is a modelling choice, `max_features={fits.most}`, and
+In runs of the paper's toolbox the number of features was at its memory limit (maxK - 2) every
+time: five was a setting. Requesting few is a modelling choice, `max_features={fits.most}`, and
 {study.percent(float((study.sizes(fits.few)["all"] >= fits.most).mean()))} of its draws are at that bound.
 
 ![number of features in the draws](counties-sizes.png)""",
         f"""## The artefact of the minimum
 
 The toolbox of the paper shifts every column to its minimum (but for 0.000001) before it maps numbers to the real line, so
-every county that has exactly the minimum of a column lands far from all others, and a feature of its own is the cheapest
-way to say so. The table compares the counties at a minimum with the shares of the paper's features F4 and F5, which
+every county that has exactly the minimum of a column is far from all others, and a separate feature is the cheapest explanation. The table compares the counties at a minimum with the shares of the paper's features F4 and F5, which
 the paper calls tails of distributions.
 
 {tails_table(raw, models)}
 
 The share of counties without farm people is {farm.mean():.4f}, that of the paper's F4 {PAPER_TAILS[0]:.4f}; the share
 without black people is {float((raw["black"] == 0).mean()):.4f}, that of its F5 {PAPER_TAILS[1]:.4f}. (The column of black people
-is not in the paper's table of columns, but in the script of its toolbox.) So they are two sets of zeros, not tails. Our
+is not in the paper's table of columns, but in the script of its toolbox.) They are two sets of zeros, not tails. Our
 feature most like the counties without farm people, {feature}, has {study.percent(alike)} of the rows in common with them:
 {"such a feature is here too." if alike >= 0.5 else "there is no such feature here."}""",
         f"""## Features of the exact posterior
@@ -362,7 +361,7 @@ Shares of the five most common patterns in each state, and the candidate who won
 Who won the counties of each pattern:
 
 {outcome_table(fits.few, frame)}""",
-        f"""## The paper's findings beside ours
+        f"""## The paper's findings and ours
 
 {study.RULES}
 

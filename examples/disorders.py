@@ -263,7 +263,7 @@ def draw(result: Result, directory: Path) -> None:
     """Draw the disorders and the attribute under the patterns of the fits with at most three features."""
     from matplotlib.figure import Figure
 
-    from glfm.plots.drawing import save
+    from glfm.plots.style import save
 
     for name in ("sex", "age"):
         model = result.fits[name].few
@@ -288,7 +288,7 @@ def _top(model: glfm.GLFM) -> list[str]:
 
 
 def _draw_disorders(ax: Any, model: glfm.GLFM, patterns: list[str]) -> None:
-    from glfm.plots.drawing import BLUE, GREY, ORANGE
+    from glfm.plots.style import BLUE, GREY, ORANGE
 
     shades = [BLUE, ORANGE, "#009E73", "#CC79A7", "#E69F00"]
     table = pd.DataFrame({d: model.density(d, patterns).loc["yes"] for d in DISORDERS}).T
@@ -317,7 +317,7 @@ def page(result: Result, plans: Sequence[study.Plan], quick: bool) -> list[str]:
         study.quick_note(quick),
         f"""NESARC, a survey of {n:,} adults of the United States (2001 to 2002), has diagnoses of psychiatric disorders and
 the social background of the people. The paper adds one attribute of the background at a time to the disorders, and asks
-whether features, sets of disorders that come together, change it. It reads three features off one sample, and finds an
+whether features, sets of disorders that occur together, change it. It reads three features off one sample, and finds an
 influence of gender and age and none of census region, race/ethnicity, marital status and education.
 `make study-disorders` repeats it with draws from the exact posterior.
 
@@ -334,7 +334,7 @@ mapping "square": age = y²), census region (categorical, 4), race/ethnicity (ca
 weights, a bias, and people without a disorder ({study.percent(float(result.well.mean()))} of all) are pinned to no feature.
 What differs: fewer disorders, and an exact sampler: {plans[0]}; with at most {PAPER} features, {plans[1]}.
 
-The largest R-hat of the six fits of the exact posterior is {worst:.2f}. {"The chains do not agree: after so few sweeps over so many rows each is in a place of its own, and longer ones were not tried. What follows is what an exact sampler visits, not a converged posterior; how often a feature is found says how many chains know it." if worst > 1.05 else "The chains agree."}""",
+The largest R-hat of the six fits of the exact posterior is {worst:.2f}. {"The chains do not agree: after so few sweeps over so many rows each has different features, and longer ones were not tried. What follows are states that an exact sampler visits, not a converged posterior; the share of draws in which a feature is found says how many chains found it." if worst > 1.05 else "The chains agree."}""",
         f"""## How many features
 
 {sizes_table(result)}
@@ -342,8 +342,8 @@ The largest R-hat of the six fits of the exact posterior is {worst:.2f}. {"The c
 {study.MATTER}
 
 The paper reports {PAPER} for gender and for age. The exact posterior with alpha = {study.ALPHA:g} has a median of
-{min(middles):.0f} to {max(middles):.0f} features, by attribute. In runs of the paper's toolbox the number of features sat
-at its memory cap (maxK - 2) every time. `max_features={PAPER}` below is therefore a modelling choice.""",
+{min(middles):.0f} to {max(middles):.0f} features, by attribute. In runs of the paper's toolbox the number of features was
+at its memory limit (maxK - 2) every time. `max_features={PAPER}` below is therefore a modelling choice.""",
         f"""## Gender
 
 {study.features_table(sex.free, 0.03, 8)}
@@ -369,18 +369,17 @@ With at most {PAPER} features:
 ![disorders and age under patterns](disorders-age.png)""",
         f"""## Which attributes have an influence
 
-Rule: an attribute has an influence if a feature with at least 3 % of the people changes a level's probability by 0.1 or moves a number or an ordinal by half a standard deviation, with a 90 % interval
-that leaves out zero. Confirmed: the exact posterior and the fit with at most {PAPER} features both say what the paper
-says; different: one of them does; not confirmed: none does. Where chains disagree, a feature may be known to one of them only; the column
+Rule: an attribute has an influence if a feature with at least 3 % of the people changes a level's probability by 0.1 or moves a number or an ordinal by half a standard deviation, with a 90 % interval that excludes zero. Confirmed: the exact posterior and the fit with at most {PAPER} features both say what the paper
+says; different: one of them does; not confirmed: none does. Where chains disagree, a feature may be found by one of them only; the column
 "stable features only" asks the same of features found in at least half of the draws, in the exact posterior and with at
 most {PAPER} features. The last column needs no model.
 
 {influence_table(result)}
 
 ![the other four attributes under patterns, at most {PAPER} features](disorders-others.png)""",
-        f"""## The paper's findings beside ours
+        f"""## The paper's findings and ours
 
-{study.RULES} Here features are never taken for their opposite, because people without a disorder have none.
+{study.RULES} Here the absence of a feature is never considered, because people without a disorder have none.
 
 {study.findings_table([*GENDER], sex.free, sex.few, PAPER, opposite=False)}
 

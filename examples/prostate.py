@@ -126,7 +126,7 @@ def dose_effect(models: dict[str, glfm.GLFM], frame: pd.DataFrame) -> tuple[str,
     head = ["status", "from", LOW, MIDDLE, HIGH, f"{HIGH} less {LOW}"]
     rule = (
         f"At 5 mg, against {LOW}, {lines[0]}; {lines[1]}. The effect of the dose itself: **{verdict}** (rule: in the data both "
-        "differences have the paper's sign and an interval that leaves out zero, and the exact posterior has the same signs)."
+        "differences have the paper's sign and an interval that excludes zero, and the exact posterior has the same signs)."
     )
     return verdict, study.table(head, rows) + "\n\n" + rule
 
@@ -165,8 +165,7 @@ def tail_words(model: glfm.GLFM, frame: pd.DataFrame) -> str:
     own, log = (skew(t) for t in (from_minimum(frame["pap"]).forward(pap), np.log(pap)))
     return (
         f"Features that change PAP more than anything else: {_follow_pap(model)}. After the "
-        f"transform of the paper PAP still has a skewness of {own:.1f} (a logarithm would leave {log:.1f}): w = 2/sd is so "
-        "small next to the largest values that most patients lie together at its end, and features are spent on the rest."
+        f"transform of the paper PAP still has a skewness of {own:.1f} (a logarithm would leave {log:.1f}): w = 2/sd is so small compared with the largest values that most patients are close together at one end, and features are spent on the others."
     )
 
 
@@ -227,8 +226,7 @@ here.""",
 
 As in the paper: alpha = {study.ALPHA:g}, variance 1 of weights (in units of the noise) and of
 thresholds, sampled noise variances, a bias. What
-differs: numbers are centred and scaled after the transform, so that the prior fits every column alike; holes are
-integrated out; and the sampler is exact: {plans[0]}; with at most
+differs: numbers are centred and scaled after the transform, so that the prior fits every column; missing cells are integrated out; and the sampler is exact: {plans[0]}; with at most
 {fits.most} features, {plans[1]}.
 
 {study.convergence(fits.free)}""",
@@ -240,8 +238,8 @@ integrated out; and the sampler is exact: {plans[0]}; with at most
 
 The paper reports {PAPER}. The exact posterior with alpha = {study.ALPHA:g} has {study.spread(count["all"])} features, of
 which {study.spread(count["common"])} have at least 3 % of the patients, and {len(matter)} of the representative draw matter. In
-runs of the toolbox of the paper the number of features sat at its memory cap (maxK - 2) every time: four was a
-setting, not a finding. Who wants few features can ask for them, `max_features={fits.most}`; it is a modelling choice,
+runs of the toolbox of the paper the number of features was at its memory limit (maxK - 2) every time: four was a
+setting, not a finding. Few features can be requested with `max_features={fits.most}`, which is a modelling choice,
 and {study.percent(float((study.sizes(fits.few)["all"] >= fits.most).mean()))} of the draws are at that bound.
 
 ![number of features in the draws](prostate-sizes.png)""",
@@ -272,7 +270,7 @@ Patterns of the features that matter:
 {study.features_table(logged, 0.0)}
 
 Features that change PAP more than anything else: {_follow_pap(logged)}.""",
-        f"""## The paper's findings beside ours
+        f"""## The paper's findings and ours
 
 {study.RULES}
 
@@ -282,8 +280,7 @@ Features that change PAP more than anything else: {_follow_pap(logged)}.""",
 
 ### The drug, without features
 
-Features come and go between draws; what the model says of a patient does not depend on them. So the question that the
-study asks, causes of death at each dose, is also put to the model directly: the probability of each status for a
+Features differ between draws; predictions for a patient do not depend on them. The question of the study, causes of death at each dose, is therefore also answered by the model directly: the probability of each status for a
 patient of whom only the dose is known, averaged over draws.
 
 {dose}""",

@@ -25,11 +25,10 @@ CONFIRMED, DIFFERENT, NOT_CONFIRMED, OPEN = "confirmed", "different", "not confi
 
 RULES = f"""A finding about a feature is a list of directions, such as "more vascular deaths"; the first is what it is
 named for. Our features with at least {100 * RARE:.0f} % of the rows are searched for the one that has most of them; a direction
-counts if the 90 % interval of the effect leaves out zero. **Confirmed**: one feature has all directions, the first and at
+counts if the 90 % interval of the effect excludes zero. **Confirmed**: one feature has all directions, the first and at
 least half of all large enough to be noticed ({NOTICEABLE_EFFECT:g} standard deviations of a number or an ordinal,
 {NOTICEABLE_CHANGE:g} of a level's probability), and at least half of the draws have the feature. **Different**: one feature
-has the first and at least half of all directions. **Not confirmed**: none has. A feature may stand for its opposite,
-because "on" and "off" can be swapped when the bias is changed with it; the table then says "absence of". The number of
+has the first and at least half of all directions. **Not confirmed**: none has. The absence of a feature is considered too, because presence and absence can be swapped by changing the bias; the table then says "absence of". The number of
 features is confirmed if it lies in the central 90 % of the draws. The condition on the first direction was added after
 a first look at the results; without it, the paper's F2 of the cancer trial was "different" in both fits, and its F1 of the
 counties "confirmed" with at most five features, by the absence of big cities, where Perot's votes hardly change."""
@@ -104,7 +103,7 @@ class Fits:
 def arguments(name: str, argv: Sequence[str] | None = None) -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=f"Fit the {name} study, and write its page and figures.")
-    parser.add_argument("--output", type=Path, default=Path("docs/studies"), help="where to write")
+    parser.add_argument("--output", type=Path, default=Path("examples/studies"), help="where to write")
     parser.add_argument("--quick", action="store_true", help="few rows and sweeps, to see that it runs")
     options = parser.parse_args(argv)
     options.output.mkdir(parents=True, exist_ok=True)
@@ -130,7 +129,7 @@ def write(path: Path, parts: Iterable[str]) -> None:
 
 def quick_note(quick: bool) -> str:
     """Return a warning on pages that only show that the script runs."""
-    return "**A quick run on few rows and sweeps: its numbers say nothing.**" if quick else ""
+    return "**A quick run on few rows and sweeps: its numbers mean nothing.**" if quick else ""
 
 
 def percent(share: float) -> str:
@@ -156,13 +155,9 @@ def convergence(model: glfm.GLFM) -> str:
     words = f"R-hat is below 1.05 for {agree} of {len(found)} label-free quantities; the largest is "
     words += f"{found[worst]:.2f} ({worst}), that of the log-likelihood {found['log-likelihood']:.2f}."
     if agree < len(found):
-        words += " The chains do not agree in everything: shares and effects below carry that doubt."
+        words += " The chains do not agree on everything, so shares and effects below are uncertain."
     if found[worst] > 1.5:
-        words += (
-            " Chains of this length stay with sets of features of their own, and what is found in a share 1/n of the draws is "
-            "known to one of n chains. Whether longer chains would agree was not tried: below, such features are examples of "
-            "what an exact sampler visits, not a converged posterior."
-        )
+        words += " Chains of this length keep different sets of features: a feature in a share 1/n of the draws is found by one of n chains. Longer chains were not tried. Such features are examples of states that an exact sampler visits, not a converged posterior."
     return words
 
 
@@ -202,12 +197,11 @@ def in_short(model: glfm.GLFM, paper: int) -> str:
     return (
         f"the exact posterior has {spread(n['all'])} features (median and 90 % of the draws), {spread(n['common'])} of them "
         f"with at least 3 % of the rows, where the paper reports {paper}. Of its representative draw {len(matter(model))} "
-        f"matter, because they also do something that a person would notice; stable among them: {len(stable(model))}."
+        f"matter, because they also have a noticeable effect; stable among them: {len(stable(model))}."
     )
 
 
-MATTER = """"Matter": features of the representative draw with at least 3 % of the rows and an effect that a person would
-notice. "Stable": those of them that are found again in at least half of the draws of all chains."""
+MATTER = """"Matter": features of the representative draw with at least 3 % of the rows and a noticeable effect. "Stable": those of them that are found again in at least half of the draws of all chains."""
 
 
 def features_table(model: glfm.GLFM, least: float = RARE, most: int = 6) -> str:
@@ -221,7 +215,7 @@ def features_table(model: glfm.GLFM, least: float = RARE, most: int = 6) -> str:
             f"{row['lower']:.2f} to {row['upper']:.2f}",
             f"{row['stability']:.2f}",
             row["status"],
-            "; ".join(row["implications"].split("; ")[:most]) or "nothing that a person would notice",
+            "; ".join(row["implications"].split("; ")[:most]) or "no noticeable effect",
         ]
         for name, row in kept.iterrows()
     ]
@@ -241,7 +235,7 @@ def patterns_table(model: glfm.GLFM, top: int, features: Sequence[str] | None = 
 
 
 def matter(model: glfm.GLFM) -> list[str]:
-    """Return the features with at least 3 % of the rows and an effect that a person would notice."""
+    """Return the features with at least 3 % of the rows and a noticeable effect."""
     found = model.features()
     return list(found.index[(found["share"] >= RARE) & (found["implications"] != "")])
 
@@ -379,7 +373,7 @@ def findings_table(
     for finding in findings:
         found = [judge(model, finding, opposite) for model in (free, few)]
         rows.append([finding.words, *(f"**{match.verdict}**: {match.words}" for match in found)])
-    note = "Directions in *italics* are not as the paper has them, or not sure."
+    note = "Directions in *italics* differ from the paper, or are uncertain."
     head = ["the paper's finding", "exact posterior", f"at most {most} features"]
     return table(head, rows) + f"\n\n{note}"
 
@@ -391,7 +385,7 @@ def draw_sizes(models: dict[str, glfm.GLFM], paper: int, path: Path) -> None:
     """Draw how many features the draws have, and how many the paper reports."""
     from matplotlib.figure import Figure
 
-    from glfm.plots.drawing import BLUE, GREY, ORANGE, save
+    from glfm.plots.style import BLUE, GREY, ORANGE, save
 
     figure = Figure(figsize=(8.0, 2.8), layout="constrained")
     ax = figure.subplots()

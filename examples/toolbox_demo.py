@@ -13,7 +13,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from glfm import toolbox
-from glfm.plots.drawing import save
+from glfm.plots.style import save
 
 LETTERS = {"real": "g", "positive": "p", "count": "n", "categorical": "c", "ordinal": "o"}
 

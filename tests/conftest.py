@@ -1,13 +1,19 @@
-"""What all tests share: the data sets, and every registered kind with an example."""
+"""What all tests share: the data sets, every registered kind with an example, and fits of small tables."""
 
 import os
+from collections.abc import Iterator
+from copy import deepcopy
 from pathlib import Path
 
 import pytest
 
+import glfm
+from glfm.datasets import make_clinic
 from glfm.frames.column import Column
 from glfm.kinds import KINDS, Kind
+from glfm.testing import assert_same_draws
 from kind_examples import example_of
+from tables import QUICK, mixed, people
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -50,3 +56,28 @@ def learnt(kind_name: str, example: Column) -> Kind:
 def level_kind(request: pytest.FixtureRequest) -> Kind:
     """Every registered kind whose values are levels, learnt from its example."""
     return KINDS[request.param]().learn(example_of(request.param))
+
+
+def lent(model: glfm.GLFM) -> Iterator[glfm.GLFM]:
+    """Lend a fit to all tests of a session, none of which may change it: what does takes a `deepcopy`."""
+    draws = deepcopy(model.draws_)
+    yield model
+    assert_same_draws(model.draws_, draws)
+
+
+@pytest.fixture(scope="session")
+def mixed_model() -> Iterator[glfm.GLFM]:
+    """A fit of `mixed()`: all kinds, holes everywhere, few rows and sweeps."""
+    yield from lent(glfm.GLFM(**QUICK).fit(mixed()))
+
+
+@pytest.fixture(scope="session")
+def people_model() -> Iterator[glfm.GLFM]:
+    """A fit of `people()` that has found its two traits."""
+    yield from lent(glfm.GLFM({"weight": "real", "name": "ignore"}, **QUICK | {"n_warmup": 60}).fit(people()))
+
+
+@pytest.fixture(scope="session")
+def clinic_model() -> Iterator[glfm.GLFM]:
+    """A fit of the clinic that has found its traits."""
+    yield from lent(glfm.GLFM(**QUICK | {"n_warmup": 150, "n_draws": 15}).fit(make_clinic(200).frame))

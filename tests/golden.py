@@ -358,7 +358,7 @@ SAMPLED: dict[str, Callable[[], dict[str, Any]]] = {
     **{
         f"{name}, {what}": lambda name=name, more=more: sampled([name], **shards(2), **more())
         for name in WIDE
-        for what, more in (("two shards", dict), ("weighted", weighted))
+        for what, more in (("two shards", dict), ("weighted", lambda: {"weighted": True}))
     },
 }
 ANSWERED: dict[str, Callable[[], dict[str, Any]]] = {

@@ -1,4 +1,4 @@
-"""Tables to try things on: public ones found through GLFM_DATA, and generated ones with a known truth."""
+"""Example tables: public ones, read from the directory GLFM_DATA, and generated ones with a known truth."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Dataset(NamedTuple):
     Attributes
     ----------
     frame
-        Levels are strings, numbers are numbers, holes are missing.
+        Levels are strings; missing cells are missing values of pandas.
     schema
         {column: kind}, ready for `GLFM(schema=...)`; ids, weights and the like are "ignore".
     about
@@ -90,13 +90,13 @@ class Clinic(NamedTuple):
     Attributes
     ----------
     frame
-        The table with holes.
+        The table with missing cells.
     complete
-        The same table without.
+        The table before cells were removed.
     Z
-        Which row has which trait.
+        Which row has which trait, rows x traits.
     traits
-        Their names.
+        Names of the traits.
     """
 
     frame: pd.DataFrame
@@ -113,7 +113,7 @@ class Images(NamedTuple):
     frame
         The pixels.
     Z
-        Which image has which shape.
+        Which image has which shape, images x shapes.
     shapes
         The shapes, shapes x 6 x 6.
     """
@@ -203,7 +203,7 @@ def load_wine_quality() -> Dataset:
 
 
 def _directory(name: str) -> Path:
-    """Return the directory that holds a table, or say where the table can be had."""
+    """Return the directory that holds a table; raise `DataError` with its provider if there is none."""
     given = os.environ.get("GLFM_DATA")
     if not given:
         raise DataError(
@@ -230,7 +230,7 @@ def _load(name: str) -> Dataset:
     if path.suffix == ".parquet":
         frame = pd.read_parquet(path).astype(dtypes)
     else:
-        # Only an empty cell is a hole: "NA" and "None" may be levels.
+        # Only empty cells are missing: "NA" and "None" may be levels.
         frame = pd.read_csv(path, dtype=dtypes, keep_default_na=False, na_values=[""])
     source = described["source"]
     about = About(described["title"], source["original_provider"], source["licence"])
@@ -247,7 +247,7 @@ def _kind(column: dict[str, Any], values: pd.Series[Any]) -> Kind | str:
         return "ignore"
     if column["type"] not in ("categorical", "ordinal"):
         return find_kind(column["type"])
-    # All levels of the table, so that none is unknown to those who hide cells of it.
+    # All levels of the table, so that none is unseen after cells are hidden.
     levels = column.get("levels") or sorted(values.dropna().unique())
     return Kind.from_dict({"kind": column["type"], "levels": levels})
 
@@ -259,7 +259,7 @@ _WARDS = ("general", "cardiology", "surgery", "lung")
 _PAIN = ("none", "mild", "moderate", "severe")
 _OFTEN = ("never", "sometimes", "often")
 
-# Per pseudo-column: its mean in a row without traits, then what each trait adds, in noise units.
+# Per pseudo-column: its mean in a row without traits, then the weight of each trait, in noise units.
 _CLINIC = {
     "bp_change": (0.0, -1.0, 3.0, 0.0, 2.0),
     "weight_change": (0.0, -2.5, 2.5, 0.0, 0.0),
@@ -281,8 +281,8 @@ _CLINIC = {
 def make_clinic(n_rows: int = 400, seed: int = 0, missing: float = 0.15) -> Clinic:
     """Generate a clinic-like table of all five kinds from four hidden yes-or-no traits.
 
-    Rows follow the model itself: every column adds up what the traits of a row contribute, adds noise, and
-    maps the sum to a value of its kind.
+    Rows follow the model: the pseudo-observations of a column are the sum of the weights of the row's traits
+    plus noise, and are mapped to a value of its kind.
 
     Parameters
     ----------
@@ -291,7 +291,7 @@ def make_clinic(n_rows: int = 400, seed: int = 0, missing: float = 0.15) -> Clin
     seed
         The same seed gives the same table.
     missing
-        Share of the cells, chosen completely at random, that become holes.
+        Share of the cells that are removed, completely at random.
     """
     if not 0.0 <= missing < 1.0:
         raise DataError(f"missing is a share of cells from 0 to less than 1, not {missing!r}.")
@@ -332,7 +332,7 @@ def _softplus(v: FloatArray) -> FloatArray:
 
 
 def _detected(x: FloatArray, limit: float) -> FloatArray:
-    """Return laboratory values, zero below the limit of detection."""
+    """Return laboratory values, 0 below the limit of detection."""
     return np.where(x < limit, 0.0, np.round(x, 1))
 
 
@@ -341,7 +341,7 @@ def _levels(codes: NDArray[np.intp], names: tuple[str, ...], ordered: bool = Tru
     return pd.Series(np.array(names)[codes], dtype=dtype)
 
 
-# One shape in each quarter; seven pixels or more tell each one from noise of half its height.
+# One shape in each quarter, of at least seven pixels, so that noise of half its height does not hide it.
 _SHAPES = (
     ("#.#...", "###...", "#.#...", "......", "......", "......"),
     ("...###", "...#.#", "...###", "......", "......", "......"),

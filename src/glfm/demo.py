@@ -1,4 +1,4 @@
-"""The demo: a generated clinic with a known truth is fitted, and what was found is held against it."""
+"""The demo: a fit of a generated clinic, compared with its known truth."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from glfm.datasets import Clinic, make_clinic
 from glfm.estimators.glfm import GLFM
 from glfm.frames.column import FloatArray
 from glfm.kinds import Kind
-from glfm.plots.drawing import save
+from glfm.plots.style import save
 from glfm.posterior.alignment import feature_order, representative
 from glfm.schema import Schema
 
@@ -40,18 +40,18 @@ def run(
     progress: bool = True,
     echo: Callable[[str], object] = print,
 ) -> None:
-    """Fit the clinic, say what was found, and write a picture.
+    """Fit the clinic, print what was found, and write a picture.
 
     Parameters
     ----------
     output
-        Where the picture goes; None: nowhere.
+        File of the picture; None: no picture.
     n_rows, n_chains, n_warmup, n_draws, seed
         Size of the table and settings of the fit.
     progress
         Whether to show progress on stderr.
     echo
-        What the text is given to, section by section.
+        Function that prints each section of text.
     """
     clinic = make_clinic(n_rows, seed)
     holes = clinic.frame.isna().to_numpy()
@@ -85,8 +85,8 @@ def run(
 def match_traits(clinic: Clinic, Z: NDArray[np.bool_]) -> pd.DataFrame:
     """Return the feature that resembles each trait most, one to one, by correlation over rows.
 
-    A feature and its opposite say the same of a table, so the sign of a correlation does not count;
-    `opposite` tells where it is negative. `feature` is -1 where there are fewer features than traits.
+    A feature and its opposite describe the same table, so the sign of a correlation is ignored; `opposite`
+    is True where it is negative. `feature` is -1 if there are fewer features than traits.
     """
     n_traits = clinic.Z.shape[1]
     correlation = np.array([[_correlation(trait, feature) for feature in Z.T] for trait in clinic.Z.T])
@@ -110,11 +110,11 @@ def hole_errors(
     lower: pd.DataFrame,
     upper: pd.DataFrame,
 ) -> pd.DataFrame:
-    """Return, per kind, how far imputed values and constants are off and how many values intervals hold.
+    """Return, per kind, the errors of imputed values and of constants, and the coverage of intervals.
 
     Errors are root mean squares in standard deviations for numbers, the share of wrong levels for
     categories, and mean distances in shares of the whole scale for ordinals. The constant is the mean,
-    the mode or the median of what is observed in the column.
+    the mode or the median of the observed cells of the column.
     """
     parts = []
     for name, kind in kinds.items():
@@ -135,7 +135,7 @@ def hole_errors(
 
 
 def _encoded(values: pd.Series[Any], kind: Kind) -> FloatArray:
-    """Return numbers as they are, levels as their place, NaN in the holes."""
+    """Return numbers unchanged, levels as their position, NaN where missing."""
     if kind.is_number:
         return np.asarray(values.to_numpy(dtype=np.float64, na_value=np.nan))
     codes = np.asarray(pd.Categorical(values, categories=list(getattr(kind, "levels", ()))).codes)
@@ -166,7 +166,7 @@ def _indented(text: str) -> str:
 
 
 def _table(rows: Sequence[Sequence[object]], text: Container[int]) -> str:
-    """Return aligned lines; columns in `text` stand to the left, numbers to the right."""
+    """Return aligned lines; columns in `text` are left-aligned, numbers right-aligned."""
     cells = [[str(cell) for cell in row] for row in rows]
     widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]))]
     lines = []
@@ -197,7 +197,7 @@ def _traits_text(traits: pd.DataFrame, Z: NDArray[np.bool_], marks: dict[str, Fl
 
 
 def _marks(frame: pd.DataFrame, kinds: Mapping[str, Kind]) -> dict[str, FloatArray]:
-    """Return the table as numbers in standard deviations, NaN in the holes; levels are one column each."""
+    """Return the table in standard deviations, NaN where missing, with one column per level."""
     marks = {}
     for name, kind in kinds.items():
         x = _encoded(frame[name], kind)
@@ -205,7 +205,9 @@ def _marks(frame: pd.DataFrame, kinds: Mapping[str, Kind]) -> dict[str, FloatArr
             marks[name] = x
         else:
             levels = list(enumerate(getattr(kind, "levels", ())))
-            for i, level in levels[1:] if len(levels) == 2 else levels:  # one of two says it all
+            for i, level in (
+                levels[1:] if len(levels) == 2 else levels
+            ):  # the second of two levels is redundant
                 marks[f"{name}={level}"] = np.where(np.isnan(x), np.nan, x == i)
     return {name: (x - np.nanmean(x)) / np.nanstd(x) for name, x in marks.items() if np.nanstd(x) > 0}
 
@@ -225,7 +227,7 @@ def _feature_name(feature: int, opposite: bool) -> str:
 
 
 def _signed(Z: NDArray[np.bool_], feature: int, opposite: bool) -> NDArray[np.bool_]:
-    """Return the rows that should have the trait by the feature matched with it."""
+    """Return the rows that have the trait according to the feature matched with it."""
     if feature < 0:
         return np.zeros(Z.shape[0], dtype=np.bool_)
     return ~Z[:, feature] if opposite else Z[:, feature]
@@ -259,7 +261,7 @@ def _picture(
     """Draw traits beside features, errors beside constants, and intervals beside hidden values."""
     from matplotlib.figure import Figure
 
-    from glfm.plots import drawing as plots
+    from glfm.plots.accuracy import draw_errors, draw_intervals
 
     figure = Figure(figsize=(12, 6.2), layout="constrained")
     left, right = np.asarray(figure.subfigures(1, 2, width_ratios=[5, 6], wspace=0.04))
@@ -269,13 +271,13 @@ def _picture(
         str(kind): {"glfm": row["glfm"], "constant (mean, mode or median)": row["constant"]}
         for kind, row in errors.iterrows()
     }
-    plots.errors(bars, ax=top)
+    draw_errors(bars, ax=top)
     top.set_title(f"Error of {errors['holes'].sum()} filled holes, by kind of column", loc="left")
     top.set_xlabel(_MEASURES, fontsize="small")
     top.legend(frameon=False, loc="lower right")
     hole = clinic.frame[_SHOWN].isna()
     parts = (frame.loc[hole, _SHOWN].to_numpy(float) for frame in (clinic.complete, completed, lower, upper))
-    lines, middles, values = plots.intervals(*parts, ax=bottom)
+    lines, middles, values = draw_intervals(*parts, ax=bottom)
     bottom.set_title(f"The {hole.sum()} holes of {_SHOWN} and their 90% intervals", loc="left")
     bottom.set_ylabel("mmHg")
     bottom.legend(
@@ -288,15 +290,15 @@ def _picture(
 
 
 def _draw_traits(axes: Any, clinic: Clinic, Z: NDArray[np.bool_], traits: pd.DataFrame) -> None:
-    from glfm.plots import drawing as plots
+    from glfm.plots.matrices import draw_feature_matrix
 
     pairs = list(zip(traits["feature"], traits["opposite"], strict=True))
     found = np.column_stack([_signed(Z, *pair) for pair in pairs])
     order = np.lexsort(~clinic.Z.T[::-1])
     truth, found = clinic.Z[order], found[order]
     differs = (truth != found).mean()
-    plots.feature_matrix(truth, clinic.traits, ax=axes[0])
-    plots.feature_matrix(found, [_feature_name(*pair) for pair in pairs], ax=axes[1], marked=truth != found)
+    draw_feature_matrix(truth, clinic.traits, ax=axes[0])
+    draw_feature_matrix(found, [_feature_name(*pair) for pair in pairs], ax=axes[1], marked=truth != found)
     axes[0].set_title("Hidden traits", loc="left")
     axes[0].set_ylabel(f"{len(truth)} patients, sorted")
     axes[1].set_title("Features found", loc="left")

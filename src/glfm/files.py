@@ -9,21 +9,19 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import narwhals.stable.v2 as nw
-import numpy as np
 import pandas as pd
 
 from glfm.errors import DataError
 from glfm.kinds import Kind
 
-__all__ = ["as_pandas", "check_extension", "read_table", "write_table"]
+__all__ = ["check_extension", "read_table", "write_table"]
 
 _EXTENSIONS = (".csv", ".csv.gz", ".parquet", ".json")
-_FREE, _RATIO = 2**28, 100  # bytes that a compressed file may become: so many, and per byte of its own
+_FREE, _RATIO = 2**28, 100  # a compressed file may expand to _FREE bytes plus _RATIO times its size
 
 
 def check_extension(path: Path) -> str:
-    """Return the extension of a table's file; raise `DataError` for one that is not known."""
+    """Return the extension of a table's file; raise `DataError` if it is unknown."""
     for extension in _EXTENSIONS:
         if path.name.lower().endswith(extension):
             return extension
@@ -35,18 +33,18 @@ def check_extension(path: Path) -> str:
 def read_table(
     path: Path, *, na: Sequence[str] | None = None, schema: Mapping[str, Kind | None] | None = None
 ) -> pd.DataFrame:
-    """Read a table, whole numbers with holes as whole numbers and codes such as 007 as text.
+    """Read a table; integers with missing cells stay integers, and codes such as 007 are text.
 
     Parameters
     ----------
     path
-        Of the file.
+        The file.
     na
-        Text that marks a hole of a csv file, besides an empty cell; None: what pandas takes for one, such
-        as NA or null.
+        Texts of a missing cell in csv files, besides an empty cell; None: those of pandas, such as NA or
+        null.
     schema
-        Kinds that are known: a column whose levels are text is read as text, and text in a column of numbers
-        as ISO 8601 dates (2020-01-31, 2020-01-31 14:05) if all of it is.
+        Known kinds: a column whose levels are text is read as text; text in a column of numbers is read
+        as ISO 8601 dates (2020-01-31, 2020-01-31 14:05) if all cells are dates.
     """
     extension = check_extension(path)
     if not path.is_file():
@@ -62,19 +60,12 @@ def read_table(
         raise DataError("Parquet files need pyarrow: install it with pip install pyarrow.") from error
     except (DataError, MemoryError):
         raise
-    except Exception as error:  # whatever a reader says of a file that is broken, or none of its own
+    except Exception as error:  # readers raise anything for a broken file
         raise DataError(f"The file {str(path)!r} cannot be read: {_first_line(error)}.") from error
 
 
-def as_pandas(table: Any) -> pd.DataFrame:
-    """Return a completed table, of whichever library its model was fitted with, as a pandas frame."""
-    if isinstance(table, np.ndarray):
-        return pd.DataFrame(table, columns=[f"x{i}" for i in range(table.shape[1])])
-    return table if isinstance(table, pd.DataFrame) else nw.from_native(table).to_pandas()
-
-
 def write_table(frame: pd.DataFrame, path: Path) -> None:
-    """Write a table to a file of the type that its extension says."""
+    """Write a table in the format of the file's extension."""
     extension = check_extension(path)
     try:
         if extension == ".parquet":
@@ -98,7 +89,7 @@ def _read_csv(path: Path, na: Sequence[str] | None, schema: Mapping[str, Kind | 
             f"Two columns have the name {names[names.duplicated()].iloc[0]!r}: rename one of them."
         )
     raw: pd.DataFrame = pd.read_csv(path, dtype="string", **options)
-    if not isinstance(raw.index, pd.RangeIndex):  # pandas would take the first cells for row labels
+    if not isinstance(raw.index, pd.RangeIndex):  # pandas would read the first cells as row labels
         raise DataError(
             f"The file {str(path)!r} has rows with more cells than its header has names: mend it."
         )
@@ -111,7 +102,7 @@ def _read_csv(path: Path, na: Sequence[str] | None, schema: Mapping[str, Kind | 
 
 
 def _check_size(path: Path) -> None:
-    """Refuse a compressed file that would become larger than is believed of any table."""
+    """Refuse a compressed file that expands far more than tables do."""
     most, size = _FREE + _RATIO * path.stat().st_size, 0
     with gzip.open(path) as file:
         while part := file.read(2**20):
@@ -124,7 +115,7 @@ def _check_size(path: Path) -> None:
 
 
 def _is_code(values: pd.Series[str]) -> bool:
-    """Whether digits are a name, of which the leading zeros are a part, and not a number."""
+    """Whether a column holds codes: digits with leading zeros."""
     return bool(values.str.fullmatch(r"0\d+").any())
 
 
@@ -134,32 +125,32 @@ def _has_text_levels(kind: Kind | None) -> bool:
 
 
 def _with_dates(frame: pd.DataFrame, schema: Mapping[str, Kind | None]) -> pd.DataFrame:
-    """Return the table with dates in place of text where the schema says that a column holds numbers."""
+    """Return the table with text parsed as dates where the schema says that a column holds numbers."""
     for name in frame.columns:
         kind = schema.get(str(name))
         if kind is None or not kind.is_number or not pd.api.types.is_string_dtype(frame[name].dtype):
             continue
         try:
             frame[name] = pd.to_datetime(frame[name], format="ISO8601")
-        except ValueError:  # the schema will refuse the text, in a sentence about it
+        except ValueError:  # the kind will refuse the text
             continue
     return frame
 
 
 def _read_json(path: Path) -> pd.DataFrame:
-    """Read a list of objects, or an object of lists; pandas would take text for numbers and dates."""
+    """Read a list of objects or an object of lists; pandas' reader would convert text."""
     data = json.loads(path.read_text(encoding="utf-8"))
     return pd.DataFrame(data).convert_dtypes()
 
 
 def _as_json(frame: pd.DataFrame) -> str:
-    """Return a list of objects; pandas would cut off the last digits of numbers."""
+    """Return a list of objects; pandas' writer would truncate numbers."""
     records = frame.astype(object).where(frame.notna(), None).to_dict("records")
     return json.dumps(records, indent=1, ensure_ascii=False, default=_as_text) + "\n"
 
 
 def _as_text(value: object) -> str:
-    """Return a value that JSON has no word for; a time at midnight is a date."""
+    """Return a value that JSON cannot represent as text; a datetime at midnight is a date."""
     text = str(value)
     return text.removesuffix(" 00:00:00") if isinstance(value, datetime) else text
 

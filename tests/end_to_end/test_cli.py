@@ -202,7 +202,7 @@ def test_levels_that_a_model_does_not_know(run: Run, table: Path) -> None:
         (["impute", "--model", "no.glfm", "table.csv"], "'no.glfm' cannot be read: No such file"),
         (["impute", "--model", "table.csv"], "is not a model file that can be read: it is cut off, or"),
         (["impute", "--model", "cut.glfm"], "is not a model file that can be read: it is cut off, or"),
-        (["impute", "--model", "bare.glfm", "other.csv"], "has a column 'height' that the fit had not"),
+        (["impute", "--model", "bare.glfm", "other.csv"], "no fitted column 'height'"),
         (["impute", "--model", "bare.glfm", "--schema", "s.json"], "leave out --schema or --model"),
         (["explore", "--model", "bare.glfm", "table.csv"], "name either a table, or a model"),
         (["explore"], "name either a table, or a model"),

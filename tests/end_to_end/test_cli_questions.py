@@ -109,13 +109,13 @@ def test_surprisal_of_a_table(run: Run, tmp_path: Path) -> None:
         (["simulate", "MODEL", "--given", "ward=z"], "Column 'ward' has no level 'z': give one of 'a', 'b'"),
         (["simulate", "MODEL", "--given", "score=high"], "is real but --given says 'high': give a number"),
         (["simulate", "MODEL", "--given", "visits=-1"], "is count but holds -1"),
-        (["simulate", "MODEL", "--given", "height=1"], "no column 'height' in the fit"),
+        (["simulate", "MODEL", "--given", "height=1"], "no modelled column 'height'"),
         (["simulate", "MODEL", "--given", "ward"], "--given 'ward' has no value: write it as column=value"),
-        (["simulate", "MODEL", "--columns", "height"], "no column 'height' in the fit"),
+        (["simulate", "MODEL", "--columns", "height"], "no modelled column 'height'"),
         (["simulate", "MODEL", "-n", "0"], "at least 1, not 0"),
         (["simulate", "MODEL", "-o", "rows.xls"], "'rows.xls' has none of the extensions"),
         (["simulate", "no.glfm"], "'no.glfm' cannot be read"),
-        (["ask", "MODEL", "height"], "no column 'height' in the fit"),
+        (["ask", "MODEL", "height"], "no modelled column 'height'"),
         (["ask", "MODEL", "ward", "--given", "ward=a"], "both asked for and given"),
         (["surprisal"], "name a table, or a model with --model"),
         (["surprisal", "nowhere.csv"], "There is no file 'nowhere.csv'"),
@@ -134,7 +134,7 @@ def test_one_sentence_and_exit_code_2(run: Run, files: Path, arguments: list[str
 @pytest.mark.parametrize("kind", ["mi", "probability"])
 def test_dependence_to_stdout_and_a_picture(run: Run, files: Path, kind: str) -> None:
     model = str(files / "m.glfm")
-    code, out, err = run("dependence", "--model", model, "--kind", kind, "--plot", "matrix.png")
+    code, out, err = run("dependence", "--model", model, "--measure", kind, "--plot", "matrix.png")
     assert (code, err) == (0, "")
     matrix = pd.read_csv(io.StringIO(out), index_col="column")
     assert list(matrix.index) == list(matrix) == ["visits", "zip", "ward", "score"]
@@ -148,7 +148,7 @@ def test_dependence_of_a_table_to_a_file(run: Run, files: Path) -> None:
     assert (code, out) == (0, "")
     assert pd.read_parquet("matrix.parquet").shape == (4, 5)
     assert run("dependence")[2] == (
-        "glfm: One thing is looked at: name either a table, or a model with --model.\n"
+        "glfm: One source is needed: name either a table, or a model with --model.\n"
     )
 
 

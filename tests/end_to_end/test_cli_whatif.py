@@ -66,7 +66,7 @@ def test_sensitivity_of_a_level_that_is_a_number(run: Run) -> None:
             "glfm: --deltas are numbers with commas between, such as -1,0,1, not 'a,b'.",
         ),
         (["full"], "glfm: Column 'full' has no hole, so there is no imputed cell to shift."),
-        (["nothing"], "glfm: There is no modelled column 'nothing': choose one of x, code, full."),
+        (["nothing"], "glfm: There is no modelled column 'nothing': choose one of 'x', 'code', 'full'."),
         (["code"], "glfm: Column 'code' has 3 levels: say which one to shift, of 1, 2, 3."),
         (["code", "--level", "9"], "glfm: Column 'code' has no level '9': choose one of 1, 2, 3."),
         (

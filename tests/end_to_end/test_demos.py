@@ -36,9 +36,9 @@ def run(script: str, name: str, output: Path, *arguments: str, **environment: st
 
 
 def test_the_page_says_what_the_demos_said():
-    docs = EXAMPLES.parent / "docs"
-    page = (docs / "demos.md").read_text(encoding="utf-8")
-    known = {path.stem: json.loads(path.read_text()) for path in (docs / "demos").glob("*.json")}
+    demos = EXAMPLES / "demos"
+    page = (demos / "README.md").read_text(encoding="utf-8")
+    known = {path.stem: json.loads(path.read_text()) for path in demos.glob("*.json")}
     assert sorted(known) == ["counties", "digits", "minimal", "prostate", "toy"]
     for name, key in (("prostate", "log-likelihood of a cell"), ("counties", "log-likelihood of a cell")):
         assert f"{known[name][key]:.2f} on average, {known[name]['without features']:.2f} without" in page
@@ -46,8 +46,8 @@ def test_the_page_says_what_the_demos_said():
     assert f"| completed | {digits['root mean squared error']:.1f} |" in page
     assert f"| mean of the pixel | {digits[OF_THE_MEAN]:.1f} |" in page
     assert f"is {max(known['toy']['largest error of a pixel']):.2f} with the first seed" in page
-    for figure in (docs / "demos").glob("*.png"):
-        assert f"demos/{figure.name}" in page
+    for figure in demos.glob("*.png"):
+        assert f"({figure.name})" in page
 
 
 @pytest.fixture(scope="module")

@@ -10,12 +10,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import glfm
 from glfm.datasets import make_clinic
 from glfm.storage.model_files import read
+from glfm.testing import assert_same_draws
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs processes that fork")
 
@@ -130,14 +130,6 @@ class Command:
         return err
 
 
-def same_draws(path: Path, model: glfm.GLFM) -> bool:
-    draws = glfm.load(path).draws_
-    return len(draws) == len(model.draws_) and all(
-        np.array_equal(a.weights, b.weights) and np.array_equal(a.Z, b.Z) and a.alpha == b.alpha
-        for a, b in zip(draws, model.draws_, strict=True)
-    )
-
-
 def uninterrupted(command: Command) -> glfm.GLFM:
     from glfm.files import read_table
 
@@ -150,7 +142,7 @@ def test_the_same_command_again(tmp_path: Path) -> None:
     assert command.kill(command.started())
     assert not command.output.exists()
     assert command.finish() == "glfm: going on from the checkpoint run.ckpt.\n"
-    assert same_draws(command.output, uninterrupted(command))
+    assert_same_draws(glfm.load(command.output).draws_, uninterrupted(command).draws_)
     assert {path.name for path in tmp_path.iterdir()} == {"table.csv", "m.glfm"}
 
 
@@ -163,7 +155,7 @@ def test_the_same_command_again_and_again(tmp_path: Path, chains: int) -> None:
     begin = time.monotonic()
     command.finish()
     seconds = time.monotonic() - begin
-    assert same_draws(command.output, whole)
+    assert_same_draws(glfm.load(command.output).draws_, whole.draws_)
     command.output.unlink()
     for i in range(24):
         process = command.start() if i % 2 else command.started()
@@ -172,7 +164,7 @@ def test_the_same_command_again_and_again(tmp_path: Path, chains: int) -> None:
     command.finish()
     print(f"{chains} chains: {kills} kills of fresh processes")
     assert kills >= 12
-    assert same_draws(command.output, whole)
+    assert_same_draws(glfm.load(command.output).draws_, whole.draws_)
 
 
 def test_ctrl_c_keeps_what_there_is(tmp_path: Path) -> None:

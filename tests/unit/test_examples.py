@@ -12,7 +12,7 @@ import glfm
 
 SOURCE = Path(glfm.__file__).parent
 OWN_KIND = Path(__file__).parents[2] / "examples" / "own_kind.py"
-PAGE = Path(__file__).parents[2] / "docs" / "adding-a-kind.md"
+PAGE = Path(__file__).parents[2] / "docs" / "design" / "adding-a-kind.md"
 MODULES = [
     ".".join(["glfm", *path.relative_to(SOURCE).with_suffix("").parts]).removesuffix(".__init__")
     for path in sorted(SOURCE.rglob("*.py"))

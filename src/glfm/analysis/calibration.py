@@ -69,7 +69,7 @@ class Calibration:
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the coverage of each kind beside the mass it should have; return the axes."""
-        from glfm.plots.drawing import coverage
+        from glfm.plots.accuracy import draw_coverage
 
         if ax is None:
             import matplotlib.pyplot as plt
@@ -78,7 +78,7 @@ class Calibration:
         kinds = self.table.drop(index="all")
         observed = {str(kind): row[_covers()].to_numpy(np.float64) for kind, row in kinds.iterrows()}
         sizes = {str(kind): int(n) for kind, n in kinds["hidden"].items()}
-        coverage(MASSES, observed, sizes, ax=ax)
+        draw_coverage(MASSES, observed, sizes, ax=ax)
         return ax
 
 

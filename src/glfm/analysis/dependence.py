@@ -8,11 +8,12 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from glfm.analysis.effects import central, influence, spaced
+from glfm.analysis.effects import central, influence
 from glfm.analysis.mutual_information import Outcomes, mutual_information, outcomes_of
-from glfm.errors import SchemaError
+from glfm.errors import SchemaError, check_mass
 from glfm.frames.column import FloatArray
 from glfm.posterior.fit import Fit
+from glfm.posterior.spacing import spaced, thinned
 
 __all__ = ["MATTERS", "Dependence", "Measure"]
 
@@ -28,7 +29,7 @@ class Dependence:
 
     def __init__(self, fit: Fit) -> None:
         self._problem = fit.problem
-        self._draws = [fit.draws[int(t)] for t in spaced(len(fit.draws), _MOST_DRAWS)]
+        self._draws = thinned(fit.draws, _MOST_DRAWS)
 
     @cached_property
     def information(self) -> FloatArray:
@@ -71,8 +72,7 @@ class Dependence:
 
     def interval(self, mass: float) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Return between which ends the central `mass` of the draws has the mutual information."""
-        if not 0.0 < mass < 1.0:
-            raise SchemaError(f"The mass of an interval lies between 0 and 1, not at {mass!r}.")
+        check_mass(mass)
         lower, upper = central(self.information, mass)
         return self._named(lower), self._named(upper)
 

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from glfm.frames.column import FloatArray
+from glfm.posterior.spacing import spaced
 from glfm.sampling.draws import Draw, Draws
 from glfm.sampling.problem import Problem
 
@@ -27,7 +28,7 @@ def _log_likelihood(draw: Draw) -> float:
     n_rows = len(draw.packed)
     if n_rows <= _MOST_ROWS or draw.x is None:  # without rows it is stored
         return draw.log_likelihood
-    rows = np.linspace(0, n_rows - 1, _MOST_ROWS).astype(np.intp)
+    rows = spaced(n_rows, _MOST_ROWS)
     return float(np.nansum(draw.log_densities(rows))) * n_rows / _MOST_ROWS
 
 

@@ -16,6 +16,7 @@ from glfm.kinds.levelled import LevelledKind
 from glfm.kinds.numeric import NumericKind
 from glfm.posterior.alignment import Alignment
 from glfm.posterior.fit import Fit
+from glfm.posterior.spacing import spaced
 from glfm.sampling.draws import Draw
 from glfm.sampling.problem import ColumnFacts
 
@@ -27,7 +28,6 @@ __all__ = [
     "implications",
     "influence",
     "noticeable",
-    "spaced",
     "telling",
 ]
 
@@ -88,11 +88,6 @@ def influence(draw: Draw, d: int, facts: ColumnFacts) -> FloatArray:
     rows, features = measures.rows(draw.packed.shape[0]), np.arange(draw.n_features)
     size = np.abs(measures.of(*_switch(draw, d, rows, features))[2])
     return np.asarray(size[:, 0] if size.shape[1] > measures.unit.size else size.max(axis=1))
-
-
-def spaced(n: int, most: int) -> NDArray[np.intp]:
-    """Return evenly spaced numbers below `n`, all of them unless they are more than `most`."""
-    return np.unique(np.linspace(0, n - 1, min(n, most)).astype(np.intp))
 
 
 def _table(

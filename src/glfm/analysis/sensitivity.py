@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from glfm.analysis.pooling import pool
-from glfm.errors import DataError, SchemaError
+from glfm.errors import DataError, SchemaError, check_mass
 from glfm.frames.column import FloatArray
 from glfm.kinds.base import Kind
 from glfm.kinds.levelled import LevelledKind
@@ -114,7 +114,7 @@ class Sensitivity:
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the statistic and its interval over delta; above, what the imputed cells are like."""
-        from glfm.plots.drawing import sweep as draw
+        from glfm.plots.accuracy import draw_sensitivity
 
         if ax is None:
             import matplotlib.pyplot as plt
@@ -123,7 +123,7 @@ class Sensitivity:
         tipping = None if self.threshold is None else self.tipping(self.threshold)
         what = "share" if self.level is not None else "mean"
         where = self.column if self.level is None else f"{self.column} = {self.level}"
-        draw(self.table, threshold=self.threshold, tipping=tipping, ax=ax)
+        draw_sensitivity(self.table, threshold=self.threshold, tipping=tipping, ax=ax)
         ax.set_xlabel(f"delta: shift of the imputed cells of {self.column}")
         ax.set_ylabel(self.statistic)
         top = ax.secondary_xaxis("top")
@@ -150,8 +150,7 @@ def sweep(
         raise DataError(f"Column {column!r} has no hole, so there is no imputed cell to shift.")
     if not isinstance(n, int) or n < 2:
         raise SchemaError(f"n is a number of imputations from 2 on, not {n!r}.")
-    if not _is_number(mass) or not 0.0 < mass < 1.0:
-        raise SchemaError(f"The mass of an interval lies between 0 and 1, not at {mass!r}.")
+    check_mass(mass)
     unit = _unit(kind, predictive.spread(column), position)
     found: list[list[tuple[float, float | None]]] = [[] for _ in steps]
     imputed = np.zeros(len(steps))

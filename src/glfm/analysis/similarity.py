@@ -9,12 +9,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from glfm.analysis.effects import influence, spaced
+from glfm.analysis.effects import influence
 from glfm.errors import SchemaError
 from glfm.frames.column import FloatArray
 from glfm.posterior.fit import Fit
 from glfm.posterior.row_choice import is_table, positions, read_rows
 from glfm.posterior.rows import NewRows, Rows, TrainingRows
+from glfm.posterior.spacing import spaced
 from glfm.schema.conditions import check_column
 
 __all__ = ["similarities", "similarity"]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from glfm.analysis.dependence import Dependence
 from glfm.analysis.effects import central, feature_effects, implications, noticeable
-from glfm.errors import SchemaError
+from glfm.errors import SchemaError, check_name
 from glfm.frames.column import FloatArray
 from glfm.kinds.levelled import LevelledKind
 from glfm.kinds.mappings import LARGEST
@@ -150,8 +150,7 @@ class Summary:
             raise SchemaError(f'features is a list of names such as ["F1", "F2"], not {features!r}.')
         chosen = list(dict.fromkeys(features))
         for name in chosen:
-            if name not in names:
-                raise SchemaError(_no_such_feature(name, names))
+            check_name(name, names, "feature")
         return chosen
 
     def _row_patterns(
@@ -189,8 +188,7 @@ class Summary:
         if isinstance(kind, LevelledKind):
             x = self.fit.rows.x[:, list(self._problem.names).index(by)]
             return list(kind.levels or ()), np.where(np.isnan(x), -1, x).astype(np.intp)
-        if by not in self.fit.names:
-            raise SchemaError(f"There is no column {by!r}: choose one of {', '.join(self.fit.names[:10])}.")
+        check_name(by, self.fit.names, "column")
         column = self.fit.table.column(by)
         values = column.distinct
         if len(values) > _MOST_GROUPS:
@@ -242,10 +240,8 @@ class Summary:
         self, column: str, patterns: Iterable[Pattern] | None = None, grid: Any = None
     ) -> pd.DataFrame:
         """Return the distribution of a column, observed and under patterns; see `GLFM.density`."""
-        kind = self._problem.kinds.get(column)
-        if kind is None:
-            known = ", ".join(self._problem.names[:10])
-            raise SchemaError(f"There is no modelled column {column!r}: choose one of {known}.")
+        check_name(column, self._problem.names)
+        kind = self._problem.kinds[column]
         chosen = self.read_patterns(patterns)
         x = self.fit.rows.x[:, self._problem.names.index(column)]
         seen = x[~np.isnan(x)]
@@ -339,8 +335,3 @@ def histogram_heights(values: FloatArray, edges: FloatArray) -> FloatArray:
     with np.errstate(over="ignore"):
         heights = np.histogram(values, edges)[0] / values.size / np.diff(edges)
     return np.minimum(heights, LARGEST)
-
-
-def _no_such_feature(name: object, names: list[str]) -> str:
-    known = f"F1 to {names[-1]}" if len(names) > 1 else "F1" if names else "none"
-    return f"There is no feature {name!r}: there are {known}."

@@ -1,4 +1,4 @@
-"""The baselines of the paper's section 4.1: models for which every column is a normal number.
+"""The baselines of the paper's section 4.1, which model every column as Gaussian.
 
 `SIBP` is the linear-Gaussian Indian buffet process, `BPMF` Bayesian probabilistic matrix factorisation. They
 take the schema of `glfm.GLFM` and score held-out cells in the same units, so that scores can be compared.

@@ -1,4 +1,4 @@
-"""What the baselines share: columns are normalised, modelled as normal, and scored as what they are."""
+"""Base of the baselines: columns are normalised, modelled as Gaussian, and scored by their kinds."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from glfm.schema.encoding import encode
 
 __all__ = ["GaussianBaseline", "cell_bounds"]
 
-_ROWS_AT_ONCE = 4096  # bounds the memory that the draws of a column take
+_ROWS_AT_ONCE = 4096  # bounds the memory for the draws of a column
 
 
 class GaussianBaseline(BaseEstimator, ABC):  # type: ignore[misc]
-    """Base of the models for which every column is a normal number.
+    """Base of the models that treat every column as Gaussian.
 
-    Levels become their positions and other values stay the numbers they are; then every column is shifted and
-    scaled to mean 0 and variance 1 of its observed cells.
+    Levels are encoded by their positions; then every column is shifted and scaled so that its observed cells
+    have mean 0 and variance 1.
     """
 
     schema: Any
@@ -46,12 +46,12 @@ class GaussianBaseline(BaseEstimator, ABC):  # type: ignore[misc]
         return self
 
     def log_likelihood(self, values: Any) -> Any:
-        """Return the log predictive density of held-out values; NaN where `values` has a hole.
+        """Return the log predictive density of held-out values; NaN where `values` is missing.
 
-        The predictive is a mixture of normals, one per draw. A number has its density, in the units of the
-        values. A level or a count has the mass of what is rounded to it; the first and the last level and the
-        count 0 take the tails, so that probabilities add up to one. Where `glfm.Positive` gives zeros a cell
-        of their own, they have the mass below the smallest positive value.
+        The predictive is a mixture of normals, one per draw. A number is scored by its density, in
+        the units of the values; a level or a count by the mass of the interval that rounds to it, where the
+        first and last level and the count 0 include the tails, so that probabilities sum to one. If
+        `glfm.Positive` gives zero a probability, it is the mass below the smallest positive value.
         """
         check_is_fitted(self, "schema_")
         given = self._frame.read_values(values)
@@ -62,7 +62,7 @@ class GaussianBaseline(BaseEstimator, ABC):  # type: ignore[misc]
         return self._frame.new(out)
 
     def impute(self) -> Any:
-        """Return the table with its holes filled by predictive means, rounded to values that occur."""
+        """Return the table with missing cells filled by predictive means, rounded to possible values."""
         check_is_fitted(self, "schema_")
         filled = {}
         for d, (name, kind) in enumerate(self.schema_.kinds.items()):
@@ -76,11 +76,11 @@ class GaussianBaseline(BaseEstimator, ABC):  # type: ignore[misc]
     @property
     @abstractmethod
     def n_features_(self) -> NDArray[np.intp]:
-        """How many features each draw has."""
+        """Number of features of each draw."""
 
     @abstractmethod
     def _draw(self, x: FloatArray) -> None:
-        """Draw from the posterior given normalised columns with NaN in the holes."""
+        """Draw from the posterior given normalised columns, NaN where missing."""
 
     @abstractmethod
     def _components(self, d: int, rows: NDArray[np.intp]) -> tuple[FloatArray, FloatArray]:
@@ -89,7 +89,7 @@ class GaussianBaseline(BaseEstimator, ABC):  # type: ignore[misc]
     def _scores(self, d: int, kind: Kind, x: FloatArray) -> FloatArray:
         """Return the log density of one encoded value per row."""
         score = np.full(x.size, np.nan)
-        lower, upper = ((end - self._center[d]) / self._spread[d] for end in cell_bounds(kind, x))
+        lower, upper = ((bound - self._center[d]) / self._spread[d] for bound in cell_bounds(kind, x))
         for rows in _chunks(np.flatnonzero(~np.isnan(x))):
             means, sds = self._components(d, rows)
             a, b = lower[rows], upper[rows]
@@ -102,7 +102,7 @@ class GaussianBaseline(BaseEstimator, ABC):  # type: ignore[misc]
 
 
 def cell_bounds(kind: Kind, x: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the ends of the interval of numbers that are read as each encoded value; equal ends: a point."""
+    """Return the interval of numbers that round to each encoded value; lower equals upper for a point."""
     if isinstance(kind, LevelledKind | Count):
         last = kind.n_levels - 1 if isinstance(kind, LevelledKind) else np.inf
         return np.where(x == 0, -np.inf, x - 0.5), np.where(x == last, np.inf, x + 0.5)
@@ -124,7 +124,7 @@ def _allowed(kind: Kind, x: FloatArray) -> FloatArray:
 
 
 def _moments(x: FloatArray) -> tuple[float, float]:
-    """Return mean and standard deviation of the observed cells; 1 for a constant."""
+    """Return mean and standard deviation of the observed cells; 1 in place of a zero deviation."""
     seen = x[~np.isnan(x)]
     if not seen.size:
         return 0.0, 1.0

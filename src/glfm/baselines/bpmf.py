@@ -18,7 +18,7 @@ from glfm.schema import Schema
 __all__ = ["BPMF"]
 
 _BETA = 2.0  # pseudo-observations behind the prior mean of the factors, as in the paper
-_AT_ONCE = 1024  # bounds the memory that the precisions of factors take
+_AT_ONCE = 1024  # bounds the memory for the precisions of factors
 
 
 class BPMF(GaussianBaseline):
@@ -132,7 +132,7 @@ def draw_factors(
     mean: FloatArray,
     precision: FloatArray,
 ) -> FloatArray:
-    """Draw the factors of all lines of `x` (0 in the holes) given those that they are multiplied with."""
+    """Draw the factors of all lines of `x` (0 where missing) given the factors of the other side."""
     draw = _draw_by_factor if others.shape[1] <= x.shape[1] else _draw_by_cell
     parts = [slice(start, start + _AT_ONCE) for start in range(0, x.shape[0], _AT_ONCE)]
     return np.concatenate([draw(rng, x[p], seen[p], others, alpha, mean, precision) for p in parts])
@@ -147,7 +147,7 @@ def _draw_by_factor(
     mean: FloatArray,
     precision: FloatArray,
 ) -> FloatArray:
-    """Draw with one system of equations per line, as large as a factor."""
+    """Draw by solving one system of equations per line, of the size of a factor."""
     P = precision + alpha * _products(seen, others)
     b = precision @ mean + alpha * (x @ others)
     # P^-1 (b + root e) has mean P^-1 b and variance P^-1.
@@ -164,21 +164,21 @@ def _draw_by_cell(
     mean: FloatArray,
     precision: FloatArray,
 ) -> FloatArray:
-    """Draw the same with one system per line, as large as a line."""
-    # Matheron's rule: a joint draw of factor and cells, moved by what the cells turned out to be.
+    """Draw the same by solving one system per line, of the size of the line."""
+    # Matheron's rule: a joint draw of factor and cells, corrected by the observed cells.
     covariance = np.linalg.inv(precision)
     root = np.linalg.cholesky(0.5 * (covariance + covariance.T))
     u = mean + rng.standard_normal((x.shape[0], mean.size)) @ root.T
     cells = u @ others.T + rng.standard_normal(x.shape) / np.sqrt(alpha)
     reach = others @ covariance  # covariance of cells and factor
-    # Holes stand apart: rows and columns of the identity, and nothing to learn.
+    # Missing cells get rows and columns of the identity, which leaves the rest unchanged.
     S = (seen[:, :, None] & seen[:, None, :]) * (reach @ others.T) + np.eye(x.shape[1]) / alpha
     gap = np.where(seen, x - cells, 0.0)
     return np.asarray(u + np.linalg.solve(S, gap[:, :, None])[:, :, 0] @ reach)
 
 
 def _products(seen: NDArray[np.bool_], others: FloatArray) -> FloatArray:
-    """Return the sum of outer products of those of `others` that each line has seen, lines x k x k."""
+    """Return the sums of outer products of `others` over the observed cells of each line, lines x k x k."""
     n, k = seen.shape[0], others.shape[1]
     if others.shape[0] > _AT_ONCE:  # many others: line by line, since their outer products need much memory
         return np.stack([others[line].T @ others[line] for line in seen])

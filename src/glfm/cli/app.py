@@ -1,4 +1,4 @@
-"""The command `glfm` itself: its name, its version, and how errors and warnings are told."""
+"""The command `glfm` itself: its name, its version, and how errors and warnings are printed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from glfm.errors import FitWarning, GLFMError
 
 __all__ = ["app", "main"]
 
-_INTERRUPTED = 130  # as shells say it
+_INTERRUPTED = 130  # exit code of shells after SIGINT
 
 app = typer.Typer(
     name="glfm",
@@ -42,7 +42,7 @@ def main() -> None:
             print(f"glfm: {error}", file=sys.stderr)
             sys.exit(2)
         except SystemExit as end:
-            if end.code == _INTERRUPTED:  # nothing came of the command
+            if end.code == _INTERRUPTED:  # the command has written nothing
                 print("glfm: interrupted.", file=sys.stderr)
             if interrupts:
                 sys.exit(_INTERRUPTED)
@@ -51,7 +51,7 @@ def main() -> None:
 
 @contextlib.contextmanager
 def _watching() -> Iterator[list[int]]:
-    """Note every Ctrl-C, also one from which a fit has made the best."""
+    """Record every Ctrl-C, including one after which a fit returned what it had."""
     seen: list[int] = []
 
     def note(number: int, frame: FrameType | None) -> None:
@@ -59,7 +59,7 @@ def _watching() -> Iterator[list[int]]:
         signal.default_int_handler(number, frame)
 
     before = signal.getsignal(signal.SIGINT)
-    if before is signal.default_int_handler:  # otherwise somebody else has decided what it does
+    if before is signal.default_int_handler:  # otherwise the caller has its own handler
         signal.signal(signal.SIGINT, note)
     try:
         yield seen

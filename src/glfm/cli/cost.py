@@ -1,4 +1,4 @@
-"""What a fit will cost: minutes and memory, estimated from a trial with some of its rows before it starts."""
+"""Estimated time and memory of a fit, from a short trial with some of its rows."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 __all__ = ["announce", "duration", "size"]
 
 _ROWS, _SWEEPS = 3000, 40  # of the trial
-_PATIENCE = 2.0  # seconds of it
-# Bytes of a pseudo-observation in every chain, of a cell of the table, and of Python with its libraries.
+_PATIENCE = 2.0  # seconds, at most, that the trial runs
+# Bytes per pseudo-observation and chain, per cell of the table, and of Python with its libraries.
 _BYTES_PER_PSEUDO, _BYTES_PER_CELL, _BYTES_AT_ALL = 28, 60, 3e8
 
 
 def announce(model: GLFM, data: Any, say: Callable[[str], None]) -> None:
-    """Say what `model.fit(data)` will cost: first the size of the table, then time and memory.
+    """Print the size of the table, then the estimated time and memory of `model.fit(data)`.
 
-    A chain makes some sweeps over some rows, and the rest is taken to be in proportion. Features come and go
-    while a chain warms up, so that the truth may be half or twice as much.
+    A chain runs some sweeps over some rows, and time is extrapolated in proportion. The number of features
+    changes during warm-up, so the estimate may be off by a factor of two.
     """
     from glfm.frames.frame import Frame
     from glfm.sampling.chain import Chain
@@ -39,7 +39,7 @@ def announce(model: GLFM, data: Any, say: Callable[[str], None]) -> None:
     engine = LocalEngine()
     priors, schedule = model._settings(engine)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the fit itself will say it
+        warnings.simplefilter("ignore")  # the fit will warn again
         frame = Frame.read(data)
         schema = Schema.infer(frame, model.schema)
     x = encode(frame, schema.kinds).x
@@ -64,7 +64,7 @@ def announce(model: GLFM, data: Any, say: Callable[[str], None]) -> None:
 
 
 def _seconds_per_sweep(chain: Chain) -> float:
-    """Return the time of a typical sweep; half of them go by while kernels compile and features come."""
+    """Return the median time of the later half of the sweeps, after compilation and first births."""
     times = []
     begin = last = time.perf_counter()
     for _ in chain:
@@ -77,7 +77,7 @@ def _seconds_per_sweep(chain: Chain) -> float:
 
 
 def duration(seconds: float) -> str:
-    """Return a time as people say it."""
+    """Return a duration as text."""
     if seconds < 90:
         return f"{max(1, round(seconds))} s"
     if seconds < 90 * 60:
@@ -86,5 +86,5 @@ def duration(seconds: float) -> str:
 
 
 def size(n_bytes: float) -> str:
-    """Return an amount of memory as people say it."""
+    """Return an amount of memory as text."""
     return f"{n_bytes / 2**20:.0f} MiB" if n_bytes < 2**30 else f"{n_bytes / 2**30:.1f} GiB"

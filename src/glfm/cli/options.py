@@ -1,4 +1,4 @@
-"""What several commands take: tables, models, and the settings of a fit."""
+"""Arguments and options that several commands share: tables, models and the settings of a fit."""
 
 from __future__ import annotations
 
@@ -23,18 +23,22 @@ __all__ = [
     "DataOrModel",
     "Fitting",
     "How",
+    "Model",
     "ModelFile",
     "Na",
+    "PictureFile",
     "Quiet",
+    "ResultFile",
     "Seed",
     "Unseen",
+    "fitted_model",
     "fitting",
     "read_model",
 ]
 
 
 class How(StrEnum):
-    """How a hole is filled."""
+    """How a missing cell is filled."""
 
     auto = "auto"
     mode = "mode"
@@ -44,7 +48,7 @@ class How(StrEnum):
 
 
 class Unseen(StrEnum):
-    """What becomes of a level that a fit did not know."""
+    """What to do with a level that the fit did not see."""
 
     error = "error"
     missing = "missing"
@@ -53,11 +57,16 @@ class Unseen(StrEnum):
 Data = Annotated[Path, typer.Argument(help="A table: csv, csv.gz, parquet or json, by extension.")]
 DataOrModel = Annotated[
     Path | None,
-    typer.Argument(help="A table: csv, csv.gz, parquet or json, by extension; may go without with --model."),
+    typer.Argument(help="A table: csv, csv.gz, parquet or json, by extension; optional with --model."),
 ]
 ModelFile = Annotated[
     Path | None, typer.Option("--model", help="A model of the command fit, in place of a new fit.")
 ]
+Model = Annotated[Path, typer.Argument(help="A model of the command fit.")]
+ResultFile = Annotated[
+    Path | None, typer.Option("--output", "-o", help="Where the result goes; default: stdout, as csv.")
+]
+PictureFile = Annotated[Path | None, typer.Option("--plot", help="Where a picture goes (png, pdf or svg).")]
 SchemaFile = Annotated[
     Path | None, typer.Option("--schema", help="Kinds of columns, as JSON; see the command schema.")
 ]
@@ -89,7 +98,7 @@ class Fitting:
     quiet: Quiet = False
 
     def read_schema(self) -> Schema | None:
-        """Return the schema of the user's file, if there is one."""
+        """Return the schema in the file of --schema, if given."""
         if self.schema is None:
             return None
         from glfm.schema import Schema
@@ -139,7 +148,7 @@ class Fitting:
         )
 
     def read(self, data: Path, model: GLFM) -> Any:
-        """Return the table in a file, having said on stderr what it will cost to fit it."""
+        """Return the table in a file, after printing the estimated cost of fitting it."""
         from glfm.files import read_table
 
         frame = read_table(data, na=self.na, schema=model.schema)
@@ -147,7 +156,7 @@ class Fitting:
         return frame
 
     def announce(self, model: GLFM, frame: Any) -> None:
-        """Say on stderr what it will cost to fit a table, unless it is to be quiet."""
+        """Print the estimated cost of fitting a table on stderr, unless --quiet is given."""
         from glfm.cli.cost import announce
 
         if not self.quiet:
@@ -155,7 +164,7 @@ class Fitting:
 
 
 def fitting(command: Callable[..., None]) -> Callable[..., None]:
-    """Let a command take the options of `Fitting`, which reach it as its argument `options`."""
+    """Add the options of `Fitting` to a command, which receives them as its argument `options`."""
     own = inspect.signature(command, eval_str=True).parameters.values()
     shared = inspect.signature(Fitting, eval_str=True).parameters
 
@@ -169,14 +178,25 @@ def fitting(command: Callable[..., None]) -> Callable[..., None]:
         [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in parameters]
     )
     wrapped.__annotations__ = {one.name: one.annotation for one in parameters}
-    del wrapped.__wrapped__  # which would be asked for the annotations first
+    del wrapped.__wrapped__  # typer would read the annotations from it
     return wrapped
 
 
-def read_model(path: Path, options: Fitting) -> GLFM:
-    """Return the model in a file; a schema beside it would be a contradiction."""
+def read_model(path: Path, options: Fitting, data: Path | None = None) -> tuple[GLFM, Any]:
+    """Return the model in a file, and the table in another if there is one; --schema would contradict it."""
     from glfm.estimators.glfm import load
+    from glfm.files import read_table
 
     if options.schema is not None:
         raise DataError("A model has the schema that it was fitted with: leave out --schema or --model.")
-    return load(path)
+    model = load(path)
+    return model, None if data is None else read_table(data, na=options.na, schema=model.schema_)
+
+
+def fitted_model(data: Path | None, model: Path | None, options: Fitting) -> tuple[GLFM, Path]:
+    """Return a model, fitted to a table or read from a file, and the path of the table or the file."""
+    if data is not None and model is None:
+        return options.fit(data), data
+    if model is not None and data is None:
+        return read_model(model, options)[0], model
+    raise DataError("One source is needed: name either a table, or a model with --model.")

@@ -11,7 +11,15 @@ import typer
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["put_picture", "put_table"]
+__all__ = ["check_output", "put_picture", "put_table"]
+
+
+def check_output(output: Path | None) -> None:
+    """Refuse a file of unknown extension before the fit, not after."""
+    from glfm.files import check_extension
+
+    if output is not None:
+        check_extension(output)
 
 
 def put_table(table: pd.DataFrame, output: Path | None) -> None:
@@ -28,7 +36,7 @@ def put_picture(draw: Callable[[Any], object], output: Path, size: tuple[float, 
     """Let a function draw on axes, and write them to a file."""
     from matplotlib.figure import Figure
 
-    from glfm.plots.drawing import save
+    from glfm.plots.style import save
 
     figure = Figure(figsize=size, layout="constrained")
     draw(figure.subplots())

@@ -29,6 +29,7 @@ from glfm.kinds.levelled import LevelledKind, entropy
 from glfm.kinds.numeric import NumericKind
 from glfm.posterior.fit import Fit
 from glfm.posterior.predictive import How, check_imputations
+from glfm.posterior.spacing import spaced
 from glfm.sampling.chain import Chain
 from glfm.sampling.engine import Engine, LocalEngine
 from glfm.sampling.parallel import shard_bounds
@@ -212,7 +213,7 @@ def _sample(
     """Return rows for inference: evenly spaced ones, and those that show what a column can hold."""
     n_rows = int(ends[-1])
     starts = ends - [survey.n_rows for survey in surveys]
-    even = np.linspace(0, n_rows - 1, min(n_rows, _MOST_ROWS)).astype(np.intp)
+    even = spaced(n_rows, _MOST_ROWS)
     chosen = pd.concat([survey.rows for survey in surveys if survey.n_rows])
     everywhere = np.concatenate(
         [start + survey.places for start, survey in zip(starts, surveys, strict=True)]

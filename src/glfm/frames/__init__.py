@@ -1,1 +1,1 @@
-"""Users' tables: columns, their types and times, one class per frame library."""
+"""Users' tables: columns, their types and times, and one class per frame library."""

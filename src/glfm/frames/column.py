@@ -1,4 +1,4 @@
-"""One column of a user's table, freed from its frame library."""
+"""One column of a user's table, independent of the frame library."""
 
 import re
 from collections.abc import Hashable
@@ -12,30 +12,30 @@ from numpy.typing import NDArray
 __all__ = ["Column", "ColumnType", "FloatArray", "is_writable"]
 
 FloatArray = NDArray[np.float64]
-_HALF = re.compile("[\ud800-\udfff]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 ColumnType = Literal["bool", "integer", "float", "string", "category", "ordered", "date", "other"]
 
 
 def is_writable(value: object) -> bool:
-    """Whether text can be written as UTF-8: half a surrogate pair cannot, and breaks whatever tries."""
-    return not isinstance(value, str) or value.isascii() or not _HALF.search(value)
+    """Whether text can be encoded as UTF-8, which a lone surrogate cannot."""
+    return not isinstance(value, str) or value.isascii() or not _SURROGATE.search(value)
 
 
 @dataclass(frozen=True)
 class Column:
-    """Values of one column, with its holes marked.
+    """Values of one column, with missing cells marked.
 
     Parameters
     ----------
     name
         As in the user's table.
     values
-        float64 with NaN in the holes for `bool`, `integer` and `float`; Python objects with None in
-        the holes otherwise.
+        float64, NaN where missing, for `bool`, `integer` and `float`; otherwise Python objects, None
+        where missing.
     type
-        What the frame library says the column is. Object columns are judged by their values.
+        The type in the frame library; that of object columns is inferred from their values.
     declared_levels
-        Categories that the frame library knows of, in its order; None where it knows none.
+        Categories declared in the frame library, in its order; None if it declares none.
     """
 
     name: str
@@ -50,14 +50,14 @@ class Column:
 
     @cached_property
     def missing(self) -> NDArray[np.bool_]:
-        """True in the holes."""
+        """True where a cell is missing."""
         if self.is_number:
             return np.asarray(np.isnan(self.values))
         return np.array([value is None for value in self.values], dtype=np.bool_)
 
     @cached_property
     def observed(self) -> NDArray[Any]:
-        """The values that are not holes."""
+        """The values that are not missing."""
         return self.values[~self.missing]
 
     @cached_property
@@ -73,7 +73,7 @@ class Column:
 
     @cached_property
     def is_exact(self) -> bool:
-        """Whether no observed number is so large that whole numbers next to it are the same float."""
+        """Whether every observed number is below 2**53, where floats represent all integers."""
         return self.is_number and bool(np.all(np.abs(self.observed) < 2.0**53))
 
     @cached_property

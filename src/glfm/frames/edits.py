@@ -1,4 +1,4 @@
-"""Tables with rows added, taken away or cells set, in the library and types of the fit."""
+"""Tables with rows appended or removed, or cells changed, in their own library and types."""
 
 from __future__ import annotations
 
@@ -12,30 +12,26 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from glfm.errors import DataError
+from glfm.errors import DataError, listing
 from glfm.frames.dtypes import Rows, object_array
 from glfm.frames.frame import Frame
 
 __all__ = ["appended", "edited", "positions", "taken"]
 
-_REFUSALS = (
-    TypeError,
-    ValueError,
-    OverflowError,
-    ArithmeticError,
-)  # of frame libraries; arrow's are among them
+# What frame libraries raise for values that a type cannot hold; arrow's exceptions derive from these.
+_REFUSALS = (TypeError, ValueError, OverflowError, ArithmeticError)
 
 
 def appended(frame: Frame, rows: Frame) -> Frame:
-    """Return a table with more rows below; columns that `rows` has not got have holes there.
+    """Return a table with more rows at the end; cells of columns that `rows` lacks are missing.
 
-    A column keeps its type if that can hold the new values, and otherwise gets one that can. Labels of pandas
-    frames are kept; where both tables count their rows from 0, the count goes on.
+    A column only changes its type if that cannot hold the new values. Labels of pandas frames are kept; if
+    both tables number their rows from 0, the numbering continues.
     """
     native, more = _columns(frame), _columns(rows)
     holes = [None] * rows.n_rows
-    longer = {name: _longer(name, column, more.get(name, holes)) for name, column in native.items()}
-    return _assembled(frame, longer, _more_labels(frame, rows))
+    extended = {name: _extended(name, column, more.get(name, holes)) for name, column in native.items()}
+    return _with_columns(frame, extended, _extended_labels(frame, rows))
 
 
 def edited(frame: Frame, cells: Mapping[str, tuple[Rows, Sequence[Any]]]) -> Frame:
@@ -44,20 +40,20 @@ def edited(frame: Frame, cells: Mapping[str, tuple[Rows, Sequence[Any]]]) -> Fra
     for name, (rows, values) in cells.items():
         source = np.arange(frame.n_rows)
         source[rows] = frame.n_rows + np.arange(rows.size)
-        columns[name] = _take(_longer(name, columns[name], values), source)
-    return _assembled(frame, columns, frame.labels)
+        columns[name] = _take(_extended(name, columns[name], values), source)
+    return _with_columns(frame, columns, frame.labels)
 
 
 def taken(frame: Frame, rows: Rows) -> Frame:
     """Return a table of some rows."""
     columns = {name: _take(column, rows) for name, column in _columns(frame).items()}
-    return _assembled(frame, columns, frame.labels[rows])
+    return _with_columns(frame, columns, frame.labels[rows])
 
 
 def positions(frame: Frame, labels: Sequence[Any]) -> Rows:
-    """Return where the rows with these labels stand."""
+    """Return the positions of the rows with these labels."""
     index = pd.Index(frame.labels)
-    # One by one where labels occur twice, to know which.
+    # One by one if labels repeat, to know which label is ambiguous.
     lots = [list(labels)] if index.is_unique else [[label] for label in labels]
     try:
         found = [index.get_indexer_for(lot) for lot in lots if lot]
@@ -74,31 +70,32 @@ def positions(frame: Frame, labels: Sequence[Any]) -> Rows:
     return np.concatenate([np.empty(0, dtype=np.intp), *found])
 
 
-def _some(labels: Iterable[Any], most: int = 5) -> str:
-    listed = [str(label) if isinstance(label, np.generic) else repr(label) for label in labels]
-    return ", ".join(listed[:most]) + (", ..." if len(listed) > most else "")
+def _some(labels: Iterable[Any]) -> str:
+    return listing([label.item() if isinstance(label, np.generic) else label for label in labels], most=5)
 
 
 # ---- labels
 
 
-def _counts(index: object) -> bool:
-    """Whether labels only count rows."""
+def _is_numbering(index: object) -> bool:
+    """Whether labels are the default numbering of rows."""
     return isinstance(index, pd.RangeIndex) and index.equals(pd.RangeIndex(len(index))) and index.name is None
 
 
-def _more_labels(frame: Frame, rows: Frame) -> Any:
-    """Return the labels of a table with more rows below."""
-    own, more = frame.labels, rows.labels
-    if not isinstance(own, pd.Index) or (_counts(own) and (_counts(more) or not isinstance(more, pd.Index))):
+def _extended_labels(frame: Frame, rows: Frame) -> Any:
+    """Return the labels of a table with `rows` at its end."""
+    old, more = frame.labels, rows.labels
+    if not isinstance(old, pd.Index) or (
+        _is_numbering(old) and (_is_numbering(more) or not isinstance(more, pd.Index))
+    ):
         return pd.RangeIndex(frame.n_rows + rows.n_rows)
-    if not isinstance(more, pd.Index) or own.nlevels != more.nlevels:
+    if not isinstance(more, pd.Index) or old.nlevels != more.nlevels:
         raise DataError(
-            f"The rows need labels like those of the table ({_some(own)}): give a pandas frame with such an "
+            f"The rows need labels like those of the table ({_some(old)}): give a pandas frame with such an "
             "index."
         )
-    both = own.append(more).set_names(own.names)
-    if own.is_unique and not both.is_unique:
+    both = old.append(more).set_names(old.names)
+    if old.is_unique and not both.is_unique:
         twice = both[both.duplicated()]
         raise DataError(
             f"The label {_some([twice[0]])} would stand for two rows: give the rows labels of their own, "
@@ -127,7 +124,7 @@ def _library(column: Any) -> str:
 
 
 def _values(column: Any) -> list[Any]:
-    """Return the cells as Python values, None in the holes."""
+    """Return the cells as Python values, None where missing."""
     if not isinstance(column, list):
         column = column.to_pylist() if _library(column) == "pyarrow" else column.to_list()
     objects = object_array(column)
@@ -135,8 +132,8 @@ def _values(column: Any) -> list[Any]:
     return [None if hole else value for value, hole in zip(plain, np.asarray(pd.isna(objects)), strict=True)]
 
 
-def _longer(name: str, column: Any, more: Any) -> Any:
-    """Return a native column with more cells below, of its own type where that can hold them."""
+def _extended(name: str, column: Any, more: Any) -> Any:
+    """Return a native column with more cells at its end; its type only changes if it cannot hold them."""
     library = _library(column)
     same = library == _library(more) and _type(column) == _type(more)
     values = [] if same else _values(more)
@@ -157,7 +154,7 @@ def _type(column: Any) -> Any:
 
 
 def _holds(held: list[Any], values: list[Any]) -> bool:
-    """Whether values came through a change of type, up to the rounding of floats."""
+    """Whether converted values equal the original ones, up to the rounding of floats."""
     return all(_same(a, b) for a, b in zip(held, values, strict=True))
 
 
@@ -175,15 +172,15 @@ def _take(column: Any, rows: NDArray[np.intp]) -> Any:
     return column.take(rows) if _library(column) == "pyarrow" else column[rows.tolist()]
 
 
-def _assembled(frame: Frame, columns: Mapping[str, Any], labels: Any) -> Frame:
-    """Return a table of the library of `frame`, with these columns in place of its own."""
+def _with_columns(frame: Frame, columns: Mapping[str, Any], labels: Any) -> Frame:
+    """Return a table in the library of `frame` with these columns in place of its own."""
     native = frame.complete({})
     if isinstance(native, np.ndarray):
         return Frame.read(_Pandas.array(native.dtype, list(columns.values())))
     return Frame.read(_LIBRARIES[_library(native)].table(native, list(columns.values()), labels))
 
 
-# ---- what each library has its own way for
+# ---- operations that differ between libraries
 
 
 class _Pandas:

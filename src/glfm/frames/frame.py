@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from glfm.errors import DataError
+from glfm.errors import DataError, check_name
 from glfm.frames.column import Column, is_writable
 from glfm.frames.dtypes import Rows, object_array
 
@@ -81,6 +81,13 @@ class Frame(ABC):
     def column(self, name: str) -> Column:
         """Read one column."""
 
+    def to_pandas(self) -> pd.DataFrame:
+        """Return the table as a pandas frame."""
+        native = self.complete({})
+        if isinstance(native, np.ndarray):
+            return pd.DataFrame(native, columns=self.names)
+        return native if isinstance(native, pd.DataFrame) else nw.from_native(native).to_pandas()
+
     @abstractmethod
     def new(self, values: Mapping[str, NDArray[Any]]) -> Any:
         """Return a frame of the same library with the same rows and just these columns."""
@@ -145,10 +152,8 @@ class Frame(ABC):
         return np.arange(self.n_rows)
 
     def _position(self, name: str) -> int:
-        try:
-            return self.names.index(name)
-        except ValueError:
-            raise DataError(f"The table has no column {name!r}: its columns are {self.names}.") from None
+        check_name(name, self.names, "column", DataError)
+        return self.names.index(name)
 
     def _native(self, name: str, values: NDArray[Any]) -> Any:
         """Return a new column; times get the type, and so the zone, of the existing column."""

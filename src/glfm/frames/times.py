@@ -1,4 +1,4 @@
-"""Dates, times and durations as numbers of days, and back."""
+"""Conversion of dates, times and durations to numbers of days, and back."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = [
     "times_like",
 ]
 
-#: What a number of days can stand for; dates and datetimes count from 1970-01-01 (UTC where there is a zone).
+#: What a number of days can represent; dates and datetimes count from 1970-01-01 (UTC if there is a zone).
 TIMES = ("date", "datetime", "duration")
 
 _FIRST, _LAST = np.datetime64("0001-01-01", "us"), np.datetime64("9999-12-31", "us")
@@ -36,7 +36,7 @@ _INSTANTS = (datetime.date, np.datetime64)  # a datetime is a date too
 def time_of(column: Column) -> str:
     """Return which of `TIMES` a column of type "date" holds; refuse times of day and periods.
 
-    Datetimes without a zone that all lie at midnight are dates.
+    Datetimes without a zone that are all at midnight are dates.
     """
     values = column.observed.tolist()
     if values and all(isinstance(value, _DURATIONS) for value in values):
@@ -54,7 +54,7 @@ def time_of(column: Column) -> str:
 
 
 def read_days(column: Column, kind: str, allowed: tuple[str, ...], known: str | None) -> FloatArray:
-    """Return a column of type "date" as days, NaN in the holes, if a kind models them.
+    """Return a column of type "date" as days, NaN where missing; refuse what its kind cannot model.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ def read_days(column: Column, kind: str, allowed: tuple[str, ...], known: str | 
     allowed
         Which of `TIMES` the kind models.
     known
-        What the column was in the fit, one of `TIMES` or "number"; None: there was none yet.
+        What the column held in the fit, one of `TIMES` or "number"; None: not known yet.
     """
     if not column.observed.size:
         return to_days(column)
@@ -83,7 +83,7 @@ def read_days(column: Column, kind: str, allowed: tuple[str, ...], known: str | 
 
 
 def to_days(column: Column) -> FloatArray:
-    """Return a column of type "date" as days, NaN in the holes."""
+    """Return a column of type "date" as days, NaN where missing."""
     days = np.full(column.values.size, np.nan)
     observed = pd.Series(column.observed.tolist(), dtype=object)
     if not observed.size:
@@ -99,14 +99,14 @@ def to_days(column: Column) -> FloatArray:
 def _read(instants: Any, name: str) -> Any:
     try:
         return pd.to_datetime(instants, utc=True)
-    except (ValueError, OverflowError) as error:  # out of the bounds of pandas before its version 3
+    except (ValueError, OverflowError) as error:  # out of bounds before pandas 3
         raise DataError(
             f"Column {name!r} holds a date that cannot be counted in days: {str(error).splitlines()[0]}."
         ) from error
 
 
 def from_days(days: FloatArray, time: str) -> NDArray[Any]:
-    """Return days as numpy's datetimes or durations, in microseconds; dates are whole days."""
+    """Return days as numpy datetimes or durations in microseconds; dates are whole days."""
     if time == "duration":
         return (days * 86_400e6).round().astype("m8[us]")
     first, last = ((end - np.datetime64(0, "us")) / np.timedelta64(1, "D") for end in (_FIRST, _LAST))
@@ -117,7 +117,7 @@ def from_days(days: FloatArray, time: str) -> NDArray[Any]:
 
 
 def clip_times(values: NDArray[Any], dtype: object) -> NDArray[Any]:
-    """Return times inside of what a type can hold: nanoseconds reach from 1677 to 2262 only."""
+    """Return times clipped to the range of a dtype: nanoseconds only reach from 1677 to 2262."""
     if "ns" not in str(dtype):
         return values
     most = np.array(2**63 - 2**20, dtype=np.int64).astype("m8[ns]").astype("m8[us]")
@@ -127,7 +127,7 @@ def clip_times(values: NDArray[Any], dtype: object) -> NDArray[Any]:
 
 
 def times_like(values: NDArray[Any], observed: Iterable[Any]) -> list[Any]:
-    """Return times as Python objects of the type, and in the zone, that observed ones have."""
+    """Return times as Python objects with the type and zone of the observed ones."""
     first = next(iter(observed), None)
     if isinstance(first, np.datetime64 | np.timedelta64):
         return list(values.astype(first.dtype))
@@ -144,12 +144,12 @@ def times_like(values: NDArray[Any], observed: Iterable[Any]) -> list[Any]:
 
 
 def read_time(text: str, time: str) -> Any:
-    """Return what a text says of a moment or a duration; raise `ValueError` if that is none."""
+    """Parse a datetime or a duration; raise `ValueError` if the text is neither."""
     return pd.Timedelta(text) if time == "duration" else pd.Timestamp(text)
 
 
 def format_time(value: Any) -> str | None:
-    """Return a moment or a duration as people write it; None: it is neither."""
+    """Return a datetime or a duration as text, None for any other value."""
     if value is pd.NaT:
         return None
     if isinstance(value, _DURATIONS):
@@ -160,7 +160,7 @@ def format_time(value: Any) -> str | None:
 
 
 def format_days(days: float, time: str) -> str:
-    """Return days as people write them: 2020-01-31, 2020-01-31 14:05, or 3.2 days."""
+    """Return days as text: 2020-01-31, 2020-01-31 14:05, or 3.2 days."""
     if time == "duration":
         return f"{days:.3g} days"
     moment = from_days(np.array([days]), time).astype("M8[D]" if time == "date" else "M8[m]")[0]

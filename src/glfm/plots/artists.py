@@ -18,8 +18,8 @@ from matplotlib.colors import LinearSegmentedColormap, to_rgb
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-from glfm.errors import SchemaError
-from glfm.plots.drawing import BLUE, INK, ORANGE, save
+from glfm.errors import SchemaError, check_name
+from glfm.plots.style import BLUE, INK, ORANGE, save
 
 __all__ = [
     "DIVERGING",
@@ -172,9 +172,7 @@ def choose(given: str | Iterable[str] | None, known: Sequence[str], what: str) -
     except TypeError:
         raise SchemaError(f"{what}s are a list of names or None, not {given!r}.") from None
     for name in chosen:
-        if name not in known:
-            some = ", ".join(map(str, known[:10])) + (", ..." if len(known) > 10 else "")
-            raise SchemaError(f"There is no {what} {name!r}: choose from {some or 'none'}.")
+        check_name(name, known, what)
     if not chosen:
         raise SchemaError(f"No {what} was chosen: give at least one name, or None for the usual ones.")
     return chosen

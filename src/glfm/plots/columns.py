@@ -22,7 +22,6 @@ from glfm.kinds.levelled import LevelledKind
 from glfm.kinds.mappings import find_transform
 from glfm.kinds.numeric import NumericKind
 from glfm.plots.artists import Artists, grid, label, labels, say_nothing_to_see
-from glfm.plots.drawing import BLUE, GREY, INK, open_frame
 from glfm.plots.panels import (
     Scale,
     draw_levels,
@@ -33,6 +32,7 @@ from glfm.plots.panels import (
     number,
     scale_of,
 )
+from glfm.plots.style import BLUE, GREY, INK, open_frame
 
 __all__ = ["draw_imputed", "draw_patterns", "draw_pseudo", "pattern_table"]
 

@@ -9,6 +9,8 @@ import numpy as np
 import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.colors import ListedColormap
+from matplotlib.image import AxesImage
 from numpy.typing import NDArray
 
 from glfm.analysis.summary import OTHER
@@ -24,11 +26,13 @@ from glfm.plots.artists import (
     labels,
     say_nothing_to_see,
 )
-from glfm.plots.drawing import BLUE, INK, PALE, feature_matrix, open_frame
+from glfm.plots.style import BLUE, INK, ORANGE, PALE, open_frame
+from glfm.posterior.spacing import spaced
 
 __all__ = [
     "draw_dependence",
     "draw_effects",
+    "draw_feature_matrix",
     "draw_features",
     "draw_missing",
     "draw_shares",
@@ -226,6 +230,36 @@ def draw_shares_by(table: pd.DataFrame, by: str, ax: Axes | None) -> Artists:
 # ---- rows
 
 
+def draw_feature_matrix(
+    Z: NDArray[np.bool_], names: Sequence[str], *, ax: Axes, marked: NDArray[np.bool_] | None = None
+) -> AxesImage:
+    """Draw which row has which feature, one line per row.
+
+    Parameters
+    ----------
+    Z
+        Rows x features.
+    names
+        Of the features.
+    ax
+        Where to draw.
+    marked
+        Cells to mark, such as those that differ from the truth.
+    """
+    shade = Z.astype(np.float64)
+    if marked is not None:
+        shade[marked] = 2.0
+    colours = ListedColormap([PALE, BLUE, ORANGE])
+    image = ax.imshow(shade, cmap=colours, vmin=0, vmax=2, aspect="auto", interpolation="nearest")
+    for edge in np.arange(0.5, Z.shape[1] - 1):
+        ax.axvline(edge, color="white", linewidth=3)
+    ax.set_xticks(range(len(names)), names, rotation=40, ha="right", rotation_mode="anchor")
+    ax.set_yticks([])
+    ax.tick_params(length=0)
+    ax.spines[:].set_visible(False)
+    return image
+
+
 def draw_features(Z: NDArray[np.bool_], names: Sequence[str], rows: Any, ax: Axes | None) -> Artists:
     """Draw which row has which feature, the rows sorted so that equal patterns stand together."""
     own, ax = ax is None, canvas(ax, max(2.6, 1.0 + 0.5 * len(names)), 4.6)
@@ -234,7 +268,7 @@ def draw_features(Z: NDArray[np.bool_], names: Sequence[str], rows: Any, ax: Axe
     if not names:
         return Artists(say_nothing_to_see(ax, "No feature to show."), [ax], data, own=own)
     shares = [f"{name} ({share:.0%})" for name, share in zip(names, Z.mean(axis=0), strict=True)]
-    image = feature_matrix(_some(Z[order]), shares, ax=ax)
+    image = draw_feature_matrix(_some(Z[order]), shares, ax=ax)
     ax.set_ylabel(f"{len(Z):,} rows, sorted", fontsize=8)
     ax.tick_params(axis="x", labelsize=8)
     return Artists([image], [ax], data, own=own)
@@ -242,7 +276,7 @@ def draw_features(Z: NDArray[np.bool_], names: Sequence[str], rows: Any, ax: Axe
 
 def _some(rows: NDArray[Any]) -> NDArray[Any]:
     """Return evenly spaced rows, as many as a picture can show."""
-    return rows[np.linspace(0, len(rows) - 1, min(len(rows), 4 * _MOST_ROWS)).astype(np.intp)]
+    return rows[spaced(len(rows), 4 * _MOST_ROWS)]
 
 
 def draw_missing(holes: NDArray[np.bool_], names: Sequence[str], rows: Any, ax: Axes | None) -> Artists:

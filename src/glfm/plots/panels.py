@@ -18,7 +18,7 @@ from matplotlib.transforms import blended_transform_factory
 from glfm.analysis.summary import histogram_edges
 from glfm.frames.column import FloatArray
 from glfm.plots.artists import labels
-from glfm.plots.drawing import GREY, INK, SHADES, open_frame
+from glfm.plots.style import GREY, INK, SHADES, open_frame
 
 __all__ = [
     "Scale",

@@ -21,8 +21,8 @@ from glfm.kinds.base import Kind
 from glfm.plots import columns as column_pictures
 from glfm.plots import matrices
 from glfm.plots.artists import Artists, choose, elide, grid, label
-from glfm.plots.drawing import ORANGE, SHADES, open_frame
 from glfm.plots.panels import number
+from glfm.plots.style import ORANGE, SHADES, open_frame
 from glfm.plots.us_states import read_states, tile_map
 from glfm.posterior.predictive import predict
 

@@ -16,7 +16,7 @@ from matplotlib.patches import Patch, Rectangle
 
 from glfm.errors import SchemaError
 from glfm.plots.artists import SEQUENTIAL, Artists, canvas, ink_on, label
-from glfm.plots.drawing import INK, PALE, SHADES
+from glfm.plots.style import INK, PALE, SHADES
 
 __all__ = ["STATES", "read_states", "tile_map"]
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 from glfm.frames.column import FloatArray
+from glfm.posterior.spacing import spaced
 from glfm.sampling.draws import Draw
 
 __all__ = ["Alignment", "feature_order", "match", "match_scores", "representative"]
@@ -75,7 +76,7 @@ def representative(draws: Sequence[Draw]) -> int:
     table, an evenly spaced selection of 1,500 rows is used.
     """
     n_rows = draws[0].packed.shape[0]
-    rows = np.unique(np.linspace(0, n_rows - 1, min(n_rows, _MOST_ROWS)).astype(np.intp))
+    rows = spaced(n_rows, _MOST_ROWS)
     mean = np.zeros((rows.size, rows.size))
     for draw in draws:
         Z = draw.Z[rows].astype(np.float64)

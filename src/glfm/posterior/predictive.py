@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from glfm.errors import SchemaError
+from glfm.errors import SchemaError, check_mass, check_name
 from glfm.frames.column import FloatArray
 from glfm.frames.frame import Frame
 from glfm.kinds.base import Kind
@@ -202,9 +202,7 @@ class Predictive:
 
     def kind(self, column: str) -> Kind:
         """Return the kind of a modelled column."""
-        if column not in self._problem.kinds:
-            names = ", ".join(self._problem.names[:10])
-            raise SchemaError(f"There is no modelled column {column!r}: choose one of {names}.")
+        check_name(column, self._problem.names)
         return self._problem.kinds[column]
 
     def cells(self, column: str, rows: NDArray[np.intp]) -> AnyCells:
@@ -282,8 +280,7 @@ def check_imputations(how: How, n: int, n_draws: int) -> None:
 
 def tail_of(mass: float) -> float:
     """Return what a central interval leaves out on each side."""
-    if not 0.0 < mass < 1.0:
-        raise SchemaError(f"The mass of an interval lies between 0 and 1, not at {mass!r}.")
+    check_mass(mass)
     return 0.5 * (1.0 - mass)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +20,7 @@ from glfm.posterior.joint_density import log_slopes, log_weights
 from glfm.posterior.leave_one_out import RestCells
 from glfm.posterior.rows import NewRows, Rows, rows_for
 from glfm.posterior.simulation import simulate_rows
-from glfm.sampling.draws import Draw
+from glfm.posterior.spacing import thinned
 from glfm.schema.conditions import Unseen
 
 __all__ = [
@@ -32,7 +31,6 @@ __all__ = [
     "novelty",
     "odd_cells",
     "surprisal",
-    "thinned",
 ]
 
 MOST_DRAWS = 20  # evenly spaced ones: a surprisal is then off by about a tenth
@@ -69,12 +67,6 @@ class OddCell:
     lower: float
     upper: float
     probability: float
-
-
-def thinned(draws: Sequence[Draw], most: int = MOST_DRAWS) -> list[Draw]:
-    """Return at most so many draws, evenly spaced."""
-    few = np.unique(np.linspace(0, len(draws) - 1, min(len(draws), most)).astype(np.intp))
-    return [draws[int(t)] for t in few]
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,6 +216,6 @@ def odd_cells(
 
 
 def _oddness(fit: Fit, X: Any, unseen: Unseen, n_jobs: int | None) -> tuple[Frame, Oddness]:
-    few = fit.with_draws(thinned(fit.draws))
+    few = fit.with_draws(thinned(fit.draws, MOST_DRAWS))
     frame, rows = rows_for(few, X, unseen, n_jobs)
     return frame, Oddness(rows, few, n_jobs)

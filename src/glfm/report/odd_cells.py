@@ -10,7 +10,8 @@ from glfm.analysis.summary import Summary
 from glfm.kinds.base import Kind
 from glfm.kinds.levelled import LevelledKind
 from glfm.posterior.rows import TrainingRows
-from glfm.posterior.surprisal import OddCell, Oddness, thinned
+from glfm.posterior.spacing import spaced, thinned
+from glfm.posterior.surprisal import MOST_DRAWS, OddCell, Oddness
 from glfm.report.words import chance, clipped, percent, value
 
 __all__ = ["Surprise", "SurprisingCell", "surprising_cells"]
@@ -51,8 +52,8 @@ def surprising_cells(summary: Summary) -> Surprise:
     """
     n_rows, n_columns = summary.fit.rows.x.shape
     most = max(_MOST_WORK // n_columns**2, 1)
-    rows = np.unique(np.linspace(0, n_rows - 1, min(n_rows, most)).astype(np.intp))
-    few = summary.fit.with_draws(thinned(summary.fit.draws))
+    rows = spaced(n_rows, most)
+    few = summary.fit.with_draws(thinned(summary.fit.draws, MOST_DRAWS))
     oddness = Oddness(TrainingRows(few), few)
     shown = [_cell(summary, one) for one in oddness.oddest(_MOST_SHOWN, rows, _USUAL)]
     n_cells = int((~np.isnan(summary.fit.rows.x[rows])).sum())

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from glfm.errors import DataError, SchemaError
+from glfm.errors import DataError, SchemaError, check_name
 from glfm.frames.column import FloatArray
 from glfm.frames.frame import Frame
 from glfm.kinds import Kind
@@ -22,12 +22,12 @@ Unseen = Literal["error", "missing"]
 
 @dataclass(frozen=True, eq=False)
 class Condition:
-    """Rows of which some cells are known.
+    """Encoded rows of which some cells are known.
 
     Attributes
     ----------
     x
-        Encoded cells, rows x modelled columns, NaN where nothing is known.
+        Encoded cells, rows x modelled columns, NaN where unknown.
     frame
         The user's table; None: there is one row, given as a dictionary.
     """
@@ -37,54 +37,44 @@ class Condition:
 
     @property
     def n_rows(self) -> int:
-        """How many rows there are."""
+        """Number of rows."""
         return int(self.x.shape[0])
 
 
 def check_column(schema: Schema, column: object) -> Kind:
-    """Return the kind of a modelled column, or say in a sentence why there is none."""
+    """Return the kind of a modelled column; raise `SchemaError` if it is ignored or unknown."""
     name = str(column)
-    kind = schema.get(name)
-    if kind is not None:
-        return kind
-    if name in schema:
+    if name in schema and schema[name] is None:
         raise SchemaError(f"Column {name!r} was ignored by the fit, which knows nothing of it: leave it out.")
-    names = list(schema.kinds)
-    more = ", ..." if len(names) > 10 else ""
-    raise SchemaError(
-        f"There is no column {name!r} in the fit: choose one of {', '.join(map(repr, names[:10]))}{more}."
-    )
+    check_name(name, schema.kinds)
+    return schema.kinds[name]
 
 
 def check_unseen(unseen: str) -> None:
-    """Refuse a rule for unseen levels that there is not."""
+    """Refuse an unknown value of `unseen`."""
     if unseen not in ("error", "missing"):
         raise SchemaError(f'unseen is "error" or "missing", not {unseen!r}.')
 
 
 def check_columns(schema: Schema, names: Iterable[str]) -> None:
     """Refuse a table with a column that the fit did not have."""
-    unknown = [name for name in names if name not in schema]
-    if unknown:
-        known = ", ".join(map(repr, list(schema)[:10])) + (", ..." if len(schema) > 10 else "")
-        raise DataError(
-            f"The table has a column {unknown[0]!r} that the fit had not: its columns were {known}."
-        )
+    for name in names:
+        check_name(name, schema, "fitted column", DataError)
 
 
 def read_condition(given: Any, schema: Schema, unseen: str, as_values: bool = False) -> Condition:
-    """Read {column: value}, a table of partial rows, or None: one row of which nothing is known.
+    """Read {column: value}, a table of partial rows, or None (one row with no known cell).
 
     Parameters
     ----------
     given
-        What is known; a hole, or a column that is absent, is unknown.
+        The known cells; missing cells and absent columns are unknown.
     schema
-        Of the fit.
+        The schema of the fit.
     unseen
-        "error" or "missing": what becomes of a level that the fit did not know.
+        What to do with a level that the fit did not see: "error" or "missing".
     as_values
-        Whether the cells are to be scored, so that those without a density pass.
+        Whether the cells will be scored, so that values outside the support are accepted.
     """
     check_unseen(unseen)
     frame = None
@@ -106,7 +96,7 @@ def read_condition(given: Any, schema: Schema, unseen: str, as_values: bool = Fa
 
 
 def _cell(name: object, value: Any) -> pd.Series[Any]:
-    """Return a column of one cell; its type is judged by the value."""
+    """Return a column of one cell, from whose value the type is inferred."""
     if isinstance(value, list | tuple | dict | set | np.ndarray | pd.Series):
         raise DataError(
             f"Column {name!r} is given as a {type(value).__name__}: give one value, or a table with one row "

@@ -23,9 +23,9 @@ class Table:
     Parameters
     ----------
     names
-        Of the modelled columns.
+        The modelled columns.
     x
-        float64, rows x columns, NaN in the holes; each column is contiguous in memory.
+        float64, rows x columns, NaN where missing; each column is contiguous in memory.
     """
 
     names: tuple[str, ...]
@@ -33,20 +33,20 @@ class Table:
 
     @property
     def n_rows(self) -> int:
-        """How many rows there are."""
+        """Number of rows."""
         return int(self.x.shape[0])
 
     @property
     def missing(self) -> NDArray[np.bool_]:
-        """True in the holes, rows x columns."""
+        """True where missing, rows x columns."""
         return np.isnan(self.x)
 
 
 def encode(frame: Frame, kinds: Mapping[str, Kind], unseen: str | None = None) -> Table:
-    """Encode the columns of `frame` that have a kind; raise `DataError` for what their kinds refuse.
+    """Encode the columns of `frame` that have a kind; raise `DataError` for values that a kind refuses.
 
-    `unseen` says that the rows are new to the kinds: "error" refuses a level they do not know, "missing"
-    makes it a hole.
+    For rows that the kinds were not learnt from, `unseen` says what to do with unknown levels: "error" or
+    "missing".
     """
     absent = [name for name in kinds if name not in frame.names]
     if absent:

@@ -1,25 +1,19 @@
-"""Which kind each column of a table is, and why; inferred, given, or read from JSON."""
+"""The kind of each column of a table, with reasons; printed, and written to and read from JSON."""
 
 from __future__ import annotations
 
 import json
 import re
-import warnings
-from collections.abc import Iterable, Iterator, Mapping
-from difflib import get_close_matches
+from collections.abc import Iterator, Mapping
 from html import escape
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from glfm.errors import FitWarning, SchemaError
-from glfm.frames.column import Column
+from glfm.errors import SchemaError, check_name
 from glfm.frames.frame import Frame
-from glfm.kinds import KINDS, Kind, find_kind
-from glfm.kinds.levelled import LevelledKind
-from glfm.kinds.numeric import NumericKind
+from glfm.kinds import Kind, find_kind
+from glfm.schema.inference import infer_kinds
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,27 +21,21 @@ if TYPE_CHECKING:
 __all__ = ["Schema"]
 
 _FORMAT, _VERSION = "glfm-schema", 1
-_FEW = 20  # up to so many values nothing looks like an id
-_ID_NAME = re.compile(
-    r"(^|[^a-zA-Z])(id|key|code|uuid|no|nr|number|index)$|[a-z]Id$|ID$|patno$", re.IGNORECASE
-)
-_ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}([ T]\d{2}:|$)")
-_PAIR = re.compile(r"\[\n\s+([-+.\de]+),\n\s+([-+.\de]+)\n\s+\]")  # of numbers, over four lines
-_DATES = "looks like dates: call it real to model it in days"
+_PAIR = re.compile(r"\[\n\s+([-+.\de]+),\n\s+([-+.\de]+)\n\s+\]")  # two numbers over four lines of JSON
 _HEAD = ("column", "kind", "details", "reason")
 
 
 class Schema(Mapping[str, Kind | None]):
-    """The kind of every column, in the order of the table, with a reason in words.
+    """The kind of every column, in the order of the table, with a reason.
 
     Parameters
     ----------
     kinds
         {column: kind name, toolbox letter, `Kind` class or instance, or "ignore"}; None also means ignore.
     reasons
-        {column: why it is of this kind}; "given" where nothing is said.
+        {column: why it is of this kind}; default: "given".
     evidence
-        What `infer(evidence=True)` found out; see the property.
+        The table of `infer(evidence=True)`; see the property.
 
     Examples
     --------
@@ -104,41 +92,13 @@ class Schema(Mapping[str, Kind | None]):
         """
         table = Frame.read(data)
         known = given if isinstance(given, Schema) else Schema({} if given is None else given)
-        for name in known:
-            if name not in table.names:
-                raise SchemaError(_unknown_column(name, table.names))
-        kinds: dict[str, Kind | None] = {}
-        reasons: dict[str, str] = {}
-        ignored: dict[str, str] = {}
-        empty = []
-        for name in table.names:
-            if name in known and known[name] is None:
-                kinds[name], reasons[name] = None, known.reasons[name]
-                continue
-            column = table.column(name)
-            _refuse(column, known.get(name))
-            if name in known:
-                kind, reasons[name] = known[name], known.reasons[name]
-            else:
-                kind, reasons[name] = _choose(column)
-                if kind is None:
-                    ignored[name] = reasons[name]
-            if kind is not None and not column.observed.size:
-                empty.append(name)
-            if kind is not None and predictive:
-                kind = kind.to_predict()
-            kinds[name] = None if kind is None else _learn(kind, column)
-        if all(kind is None for kind in kinds.values()):
-            raise SchemaError(
-                f"Every column is ignored ({_listing(kinds)}): give the kind of at least one in the schema."
-            )
-        _warn(ignored, empty)
+        kinds, reasons = infer_kinds(table, known, known.reasons, predictive)
         if not evidence:
             return cls(kinds, reasons)
-        # Fits know schemas, not schemas fits: the one import that points the other way.
+        # Evidence comes from fits, which stand on schemas: the one import that points the other way.
         from glfm.analysis.kind_evidence import plausible, weigh
 
-        modelled: dict[str, Kind] = {name: kind for name, kind in kinds.items() if kind is not None}
+        modelled = {name: kind for name, kind in kinds.items() if kind is not None}
         options = {
             name: plausible(table.column(name), kind) for name, kind in modelled.items() if name not in known
         }
@@ -149,10 +109,8 @@ class Schema(Mapping[str, Kind | None]):
     # ---- mapping
 
     def __getitem__(self, name: str) -> Kind | None:
-        try:
-            return self._kinds[name]
-        except KeyError:
-            raise KeyError(_unknown_column(name, self._kinds)) from None
+        check_name(name, self._kinds, "column", KeyError)
+        return self._kinds[name]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._kinds)
@@ -182,7 +140,7 @@ class Schema(Mapping[str, Kind | None]):
 
     @property
     def evidence(self) -> pd.DataFrame | None:
-        """What hidden cells say of doubtful columns; None where nobody asked with `infer(evidence=True)`.
+        """How well each plausible kind predicts hidden cells; None without `infer(evidence=True)`.
 
         One row per column and plausible kind, first the one that was chosen by rule: the number of hidden
         `cells`, their mean log probability (`log_score`, in nats), its `difference` from that of the rule's
@@ -199,7 +157,7 @@ class Schema(Mapping[str, Kind | None]):
     # ---- JSON
 
     def to_json(self, path: str | PathLike[str] | None = None) -> str:
-        """Return the schema as JSON that can be edited by hand; write it to `path` if there is one."""
+        """Return the schema as JSON that can be edited by hand; also write it to `path` if given."""
         columns = {name: self._to_dict(name) for name in self}
         data = {"format": _FORMAT, "version": _VERSION, "columns": columns}
         text = json.dumps(data, indent=2, ensure_ascii=False) + "\n"
@@ -264,7 +222,7 @@ class Schema(Mapping[str, Kind | None]):
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
-# ---- choosing a kind
+# ---- reading
 
 
 def _find(name: str, kind: object) -> Kind | None:
@@ -276,95 +234,6 @@ def _find(name: str, kind: object) -> Kind | None:
         raise SchemaError(f"Column {name!r}: {_tail(error)}") from error
 
 
-def _learn(kind: Kind, column: Column) -> Kind:
-    """Fill in what a kind leaves open; refuse a column whose levels nobody knows."""
-    learnt = kind.learn(column)
-    if isinstance(learnt, LevelledKind) and not learnt.levels:
-        raise SchemaError(
-            f"Column {column.name!r} has no observed cell, so its levels are unknown: give them, as in "
-            f'glfm.{type(learnt).__name__}(levels=["no", "yes"]), or set it to "ignore".'
-        )
-    return learnt
-
-
-def _choose(column: Column) -> tuple[Kind | None, str]:
-    """Return the kind of a column that nobody has named, and the reason."""
-    reason = _why_ignored(column)
-    if reason is not None:
-        return None, reason
-    if not column.observed.size and not column.declared_levels and column.type != "bool":
-        return find_kind("real"), "no observed cell"
-    for cls in sorted(KINDS.values(), key=lambda cls: cls.priority):
-        reason = cls.claim(column)
-        if reason is not None:
-            return cls(), reason
-    raise SchemaError(
-        f'Column {column.name!r} looks like none of {", ".join(KINDS)}: name its kind or set it to "ignore".'
-    )
-
-
-def _why_ignored(column: Column) -> str | None:
-    n_distinct, n_observed = len(column.distinct), column.observed.size
-    if n_distinct <= _FEW:
-        return None
-    if column.type == "string" and all(map(_ISO_DATE.match, column.distinct)):
-        return _DATES
-    if column.type in ("string", "category") and 4 * n_distinct > n_observed:
-        return f"looks like an id or free text: {n_distinct} values in {n_observed} cells"
-    if column.is_whole and n_distinct == n_observed:
-        if np.all(np.diff(column.distinct) == 1):
-            return "looks like a row number: every value once, in steps of 1"
-        if np.all(np.diff(column.observed) > 0):
-            return "looks like a row number: whole numbers that grow from row to row"
-        if _ID_NAME.search(column.name):
-            return "looks like an id: every value once, and the name says so"
-    return None
-
-
-def _refuse(column: Column, given: Kind | None) -> None:
-    """Raise a sentence for a column that no kind can model, or that nobody has asked to model."""
-    if column.type == "date" and not isinstance(given, NumericKind):
-        raise SchemaError(
-            f'Column {column.name!r} holds dates or times: say in the schema that it is "real", which models '
-            'it in days, or set it to "ignore".'
-        )
-    if column.type == "other" and (given is None or not _is_hashable(column)):
-        types = sorted({type(value).__name__ for value in column.observed})
-        raise SchemaError(
-            f"Column {column.name!r} holds values of type {', '.join(types[:4])}: convert it to numbers "
-            'or to text, or set it to "ignore".'
-        )
-
-
-def _is_hashable(column: Column) -> bool:
-    try:
-        return len(column.distinct) >= 0
-    except TypeError:
-        return False
-
-
-def _warn(ignored: Mapping[str, str], empty: list[str]) -> None:
-    if ignored:
-        name, reason = next(iter(ignored.items()))
-        kind = "real" if reason == _DATES else "categorical"
-        warnings.warn(
-            f"Ignoring {_listing(ignored)}, which look like ids, dates, row numbers or free text: to model "
-            f'one, name its kind in the schema, as in {{{name!r}: "{kind}"}}; to agree, say "ignore".',
-            FitWarning,
-            stacklevel=4,
-        )
-    if empty:
-        warnings.warn(
-            f"No cell is observed in {_listing(empty)}: it is kept and drawn from its prior; set it to "
-            '"ignore" to leave it out.',
-            FitWarning,
-            stacklevel=4,
-        )
-
-
-# ---- words
-
-
 def _details(kind: Kind | None) -> str:
     levels = getattr(kind, "levels", None)
     if levels is not None:
@@ -373,25 +242,10 @@ def _details(kind: Kind | None) -> str:
     return str(getattr(mapping, "name", mapping or ""))
 
 
-def _listing(names: Iterable[str]) -> str:
-    listed = [repr(name) for name in names]
-    return ", ".join(listed[:8]) + (f" and {len(listed) - 8} more" if len(listed) > 8 else "")
-
-
 def _tail(error: Exception) -> str:
     """Return the message of an error as the end of a sentence."""
     text = str(error).rstrip(".")
     return f"{text[:1].lower()}{text[1:]}."
-
-
-def _unknown_column(name: object, names: Iterable[str]) -> str:
-    names = list(names)
-    close = get_close_matches(str(name), names, n=3)
-    if close:
-        return (
-            f"The table has no column {name!r}: did you mean {' or '.join(repr(match) for match in close)}?"
-        )
-    return f"The table has no column {name!r}: its columns are {_listing(names)}."
 
 
 def _parse(source: str | PathLike[str]) -> dict[str, Any]:

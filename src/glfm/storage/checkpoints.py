@@ -1,4 +1,4 @@
-"""Unfinished fits on disk: written now and then, and gone on from, bit for bit; see docs/long-runs.md."""
+"""Checkpoints: unfinished fits on disk, resumed bit for bit; see docs/runs-and-files.md."""
 
 from __future__ import annotations
 

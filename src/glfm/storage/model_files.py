@@ -1,4 +1,4 @@
-"""A fitted model as one file: what is in it, and how it is read back; see docs/model-files.md."""
+"""A fitted model as one file: what is in it, and how it is read back; see docs/runs-and-files.md."""
 
 from __future__ import annotations
 

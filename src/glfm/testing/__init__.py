@@ -1,16 +1,16 @@
-"""Instruments that tell whether a sampler of the model is right.
+"""Tools to test whether a sampler of the model is correct.
 
 Exact enumeration
     `enumerate_posterior` gives the exact posterior of the features of a table of three or four rows, for any
     kinds of column; `visit` runs a chain on the same table and `Enumeration.scores` compares the two.
 Geweke's joint distribution test
-    `geweke_scores` compares draws from the prior with a chain whose table is drawn anew after every sweep;
+    `geweke_scores` compares draws from the prior with a chain whose table is redrawn after every sweep;
     `transition_scores` applies one of the sampler's `TRANSITIONS` alone to draws from the prior.
 Simulation-based calibration
     `sbc_ranks` simulates tables, fits each, and ranks the truth among the draws; `Ranks.scores` and
-    `Ranks.coverage` say whether ranks and intervals are as they should be.
+    `Ranks.coverage` compare ranks with the uniform distribution and coverage with the nominal one.
 Simulation
-    `simulate_prior` draws a table and everything behind it.
+    `simulate_prior` draws a table, its features and all parameters.
 Equality
     `assert_same_draws` compares the draws of two fits bit for bit.
 Scores

@@ -31,7 +31,7 @@ _MOST_CLASSES = 100_000
 
 
 class Sampler(Protocol):
-    """Anything that moves a state by one sweep."""
+    """A sampler: moves a state by one sweep."""
 
     def sweep(self, state: State) -> None:
         """Move `state` by one sweep."""
@@ -141,7 +141,7 @@ class Enumeration:
             names.append(f"P(ZZ'={matrices[i].tolist()})")
             per_class.append((which == i).astype(np.float64))
         values = np.array(per_class).T
-        # The means of the batches follow from how often each batch visits each class.
+        # Batch means follow from the counts of visits to each class.
         batches = np.array_split(visits[visits.size % n_batches :], n_batches)
         shares = np.array([np.bincount(batch, minlength=len(self.classes)) / batch.size for batch in batches])
         exact = self.probability @ values
@@ -162,9 +162,9 @@ def enumerate_posterior(
     problem
         The table, its kinds, priors and pinned rows. Cost grows like 2^(rows * features): three or four rows.
     max_features
-        Features are enumerated up to here; None: the bound of the problem's priors.
+        Largest number of features that is enumerated; None: the bound of the problem's priors.
     accuracy
-        Relative error that is allowed in the probability of a column where that is a numerical integral.
+        Relative error allowed in the probability of a column that is a numerical integral.
     """
     most = problem.priors.max_features if max_features is None else max_features
     if most is None:
@@ -209,7 +209,7 @@ def visit(
     n_sweeps, n_warmup
         Sweeps that are recorded, and sweeps before them that are not.
     seed
-        Of the chain.
+        Seed of the chain.
     make_sampler
         Builds the sampler for the problem; by default the package's own.
     """
@@ -229,13 +229,13 @@ def visit(
 
 
 class _ColumnLikelihood:
-    """A column's log likelihood as a function of C, computed once for all C that mean the same to it."""
+    """A column's log likelihood as a function of C, cached for equivalent C."""
 
     def __init__(self, kind: Kind, x: FloatArray, accuracy: float) -> None:
         self._kind, self._accuracy = kind, accuracy
         self._rows = np.flatnonzero(~np.isnan(x))
         self._x = x[self._rows]
-        # Rows with equal cells may change places.
+        # Rows with equal cells are interchangeable.
         self._symmetries = [
             np.array(order)
             for order in permutations(range(self._x.size))

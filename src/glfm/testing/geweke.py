@@ -1,9 +1,9 @@
-"""Geweke's joint distribution test: two ways to draw everything, which agree if the sampler is right.
+"""Geweke's joint distribution test: two simulators that agree if the sampler is correct.
 
 The marginal-conditional simulator draws parameters and table from the prior, independently each time. The
-successive-conditional simulator lets the sampler move the parameters given the table, then draws a new table
-given the parameters, again and again. Both have the same distribution if and only if the sampler leaves the
-posterior alone (Geweke, "Getting it right", 2004).
+successive-conditional simulator alternates between a sweep of the sampler given the table and a new table
+given the parameters. Both have the same distribution if and only if the sampler leaves the posterior
+invariant (Geweke, "Getting it right", 2004).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["geweke_scores"]
 
-_THRESHOLD_STEP = 0.8  # suits a table of a few rows
+_THRESHOLD_STEP = 0.8  # for a table of a few rows
 
 
 def geweke_scores(
@@ -51,19 +51,19 @@ def geweke_scores(
     kinds
         Kinds by column name, with shift, scale, unit and levels given.
     n_rows
-        Number of rows; a few, since the chain forgets a large table slowly.
+        Number of rows; a few, since the chain mixes slowly with a large table.
     priors
         Hyper-parameters.
     missing
-        Cells that are holes in every table, rows x columns; None: no holes.
+        Cells that are missing in every table, rows x columns; None: none.
     pinned
-        Rows that never have a feature; None: no row.
+        Rows that never have a feature; None: none.
     n_prior, n_sweeps
         Number of independent draws, and of sweeps of the chain.
     n_batches
         Number of batches for the chain's standard errors.
     seed
-        Of both simulators.
+        Seed of both simulators.
     make_sampler
         Builds the sampler for a problem; by default the package's own.
 
@@ -102,7 +102,7 @@ def geweke_scores(
 
 
 def to_state(draw: PriorDraw, problem: LocalProblem, seed: np.random.SeedSequence) -> State:
-    """Return a draw of everything as a state of a chain."""
+    """Return a draw from the prior as a state of a chain."""
     state = State.start(problem, seed, draw.Z)
     state.Y[:] = draw.Y
     state.B = draw.B.copy()
@@ -130,7 +130,7 @@ def _names(kinds: Mapping[str, Kind], priors: Priors) -> list[str]:
 def _quantities(
     kinds: list[Kind], priors: Priors, draw: PriorDraw, observed: NDArray[np.bool_]
 ) -> list[float]:
-    """Return what both simulators must agree on, in the order of `_names`.
+    """Return the quantities to compare, in the order of `_names`.
 
     Pseudo-observations and cells are squashed into (-1, 1): with s2 ~ InverseGamma(2, 2) their squares would
     have no variance.

@@ -1,8 +1,8 @@
-"""The exact probability of a column's cells given the features, everything else integrated out.
+"""The exact probability of a column's cells given the features, all other parameters integrated out.
 
 Given Z, the pseudo-observations of a column are jointly normal: with C = s2_B Z Z' (the bias included) their
-covariance is s2 (I + C). What a cell says of them differs from kind to kind, and so does what is left to
-integrate over: the noise variance, the thresholds.
+covariance is s2 (I + C). How a cell restricts them depends on the kind, as do the parameters left to
+integrate over: the noise variance and the thresholds.
 """
 
 import math
@@ -31,8 +31,8 @@ _THRESHOLD_REACH = 6.5  # prior standard deviations
 def column_log_likelihood(kind: Kind, x: FloatArray, C: FloatArray, accuracy: float = 1e-5) -> float:
     """Return the log probability (or density) of a column's cells given the features.
 
-    Weights, pseudo-observations, noise variance and thresholds are integrated out. A new kind joins with
-    ``column_log_likelihood.register``.
+    Weights, pseudo-observations, noise variance and thresholds are integrated out. Other kinds are added
+    with ``column_log_likelihood.register``.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ def column_log_likelihood(kind: Kind, x: FloatArray, C: FloatArray, accuracy: fl
         Covariance of the row means in units of the noise variance: s2_B times Z Z', the bias among the
         features.
     accuracy
-        Relative error that is allowed where the probability is a numerical integral.
+        Relative error allowed if the probability is a numerical integral.
     """
     raise NotImplementedError(f"The exact likelihood of {type(kind).__name__} is not known: register it.")
 
@@ -82,7 +82,7 @@ def _(kind: Ordinal, x: FloatArray, C: FloatArray, accuracy: float = 1e-5) -> fl
 @column_log_likelihood.register
 def _(kind: Categorical, x: FloatArray, C: FloatArray, accuracy: float = 1e-5) -> float:
     n_rows, n_levels = x.size, kind.n_pseudo
-    # All pseudo-observations level after level; the last level has no weights. The noise variance cancels.
+    # Pseudo-observations are ordered by level; the last level has no weights. The noise variance cancels.
     level_cov = [np.eye(n_rows) + (C if r < kind.n_free else 0.0) for r in range(n_levels)]
     differences = []
     for n, winner in enumerate(kind.largest(x).astype(np.intp)):

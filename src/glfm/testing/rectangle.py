@@ -13,7 +13,7 @@ from glfm.kernels.jit import kernel
 
 __all__ = ["rectangle_log_probability"]
 
-_REACH = 8.0  # standard deviations beyond which a normal density is nothing
+_REACH = 8.0  # standard deviations beyond which the normal density is negligible
 _TENSOR_DIMENSIONS = 4  # up to here nested quadrature is faster than SciPy's quasi-Monte Carlo
 _MOST_NODES = 192
 _MOST_POINTS = 4_000_000
@@ -35,9 +35,9 @@ def rectangle_log_probability(
     lower, upper
         Sides of the rectangle; either may be infinite.
     mean, cov
-        Of the normal vector; the covariance must have full rank.
+        Mean and covariance of the normal vector; the covariance must have full rank.
     accuracy
-        Relative error that is allowed.
+        Allowed relative error.
     """
     if lower.size == 0:
         return 0.0
@@ -62,7 +62,7 @@ def _nested(lower: FloatArray, upper: FloatArray, cov: FloatArray, accuracy: flo
     n_nodes, last = 12, math.nan
     while True:
         here = float(_integrate(root, lower, upper, 0, point, *_legendre(n_nodes)))
-        # The error falls geometrically with the nodes, so the last step bounds what is left.
+        # The error falls geometrically with the number of nodes, so the last change bounds it.
         if abs(here - last) <= accuracy * here or n_nodes >= _MOST_NODES:
             return here
         n_nodes, last = 2 * n_nodes, here
@@ -85,7 +85,7 @@ def _integrate(
     a = (lower[level] - shift) / root[level, level]
     b = (upper[level] - shift) / root[level, level]
     if level == lower.size - 1:
-        if a + b > 0.0:  # the mirrored interval has the same mass and lies in the accurate tail
+        if a + b > 0.0:  # the mirrored interval has the same mass, in the tail that is accurate
             a, b = -b, -a
         return cdf(b) - cdf(a)
     a, b = max(a, min(b, 0.0) - _REACH), min(b, max(a, 0.0) + _REACH)
@@ -111,5 +111,5 @@ def _quasi_monte_carlo(lower: FloatArray, upper: FloatArray, cov: FloatArray, ac
         estimate = float(distribution.cdf(upper, lower_limit=lower))
         if error <= accuracy * estimate or error < _SMALLEST_ERROR:
             return max(estimate, 0.0)
-        # SciPy only knows absolute errors, so a coarse answer says which one is small enough.
+        # SciPy only takes absolute errors, which a coarse estimate gives.
         error = min(0.9 * accuracy * max(estimate, 0.0), 1e-2 * error) + 0.1 * _SMALLEST_ERROR

@@ -1,7 +1,7 @@
-"""Simulation-based calibration: tables whose truth is known, fitted as any other table.
+"""Simulation-based calibration: fits of tables drawn from the prior, whose truth is known.
 
 Draw parameters and a table from the prior, run a chain on the table, and count how many of its draws lie
-below the truth. Over many tables these ranks are uniform if and only if the chain has the posterior (Talts,
+below the truth. Over many tables these ranks are uniform if the chain samples from the posterior (Talts,
 Betancourt, Simpson, Vehtari and Gelman, 2018). Nothing here depends on the order of features.
 """
 
@@ -37,15 +37,15 @@ MakeChain = Callable[[Problem, Schedule, np.random.SeedSequence], Chain]
 
 @dataclass(frozen=True, eq=False)
 class Ranks:
-    """Where the truth of simulated tables lies among the draws of their chains.
+    """Ranks of the truth of simulated tables among the draws of their chains.
 
     Parameters
     ----------
     ranks
-        How many draws lie below the truth, ties broken at random: tables x quantities, 0 to `n_draws`.
+        Number of draws below the truth, ties broken at random: tables x quantities, 0 to `n_draws`.
     positions
-        Where hidden cells lie in their predictive distributions, from 0 to 1: tables x cells. A value that
-        has a probability of its own lies anywhere in its step.
+        Predictive distribution function at hidden cells, from 0 to 1: tables x cells. At a value with
+        positive probability it is drawn uniformly within the step.
     n_draws
         Draws per table.
     """
@@ -85,7 +85,7 @@ class Ranks:
         return pd.DataFrame.from_dict(rows, orient="index", columns=["exact", "seen", "standard_error", "z"])
 
     def coverage(self, masses: Sequence[float] = (0.5, 0.9)) -> pd.DataFrame:
-        """Compare how often central intervals hold the hidden cells with their masses.
+        """Compare how often central intervals contain the hidden cells with their masses.
 
         Returns
         -------
@@ -115,8 +115,8 @@ def sbc_ranks(
 ) -> Ranks:
     """Simulate tables from the prior, fit each, and return the ranks of the truth among the draws.
 
-    One cell of every column is hidden for sure, others by chance. Without a bound on the number of features
-    each table has one row more, of which the chain sees nothing, and which is then asked for as a new row.
+    One cell of every column is always hidden, others at random. Without a bound on the number of features,
+    each table has one more row, hidden from the chain and later predicted as a new row.
 
     Parameters
     ----------
@@ -129,14 +129,14 @@ def sbc_ranks(
     n_tables
         Number of tables.
     n_draws, thin, n_warmup
-        Of the chain on each table, which starts as every chain of the package. Ranks are uniform for draws
-        that are independent: `thin` must be long against the autocorrelation, `n_warmup` against the start.
+        Schedule of the chain on each table. Ranks are uniform only for independent draws: `thin` must be
+        longer than the autocorrelation, and `n_warmup` long enough to forget the start.
     hidden
-        Probability that a cell is a hole.
+        Probability that a cell is missing.
     seed
-        Of tables and chains.
+        Seed of tables and chains.
     make_chain
-        Runs on each table; by default the package's own.
+        Makes the chain for each table; by default the package's own.
     """
     import pandas as pd
 
@@ -165,7 +165,7 @@ def sbc_ranks(
 
 @dataclass(frozen=True, eq=False)
 class _Truth:
-    """What a simulated table hides: its parameters, one cell per column, one whole row."""
+    """The truth of a simulated table: its parameters, one cell per column, one whole row."""
 
     problem: LocalProblem
     seen: Draw
@@ -175,7 +175,7 @@ class _Truth:
     def asked(
         self, chain: Chain, seed: np.random.SeedSequence
     ) -> list[tuple[str, Rows, list[tuple[int, float]]]]:
-        """Return which cells of which rows are asked for: per column the row and the value."""
+        """Return the hidden cell of each column: its row and its value."""
         fit = make_fit(self.problem, chain.draws, seed)
         cells: list[tuple[str, Rows, list[tuple[int, float]]]] = [("cell", TrainingRows(fit), self.cells)]
         if self.row is not None:
@@ -218,7 +218,7 @@ def _as_draw(draw: PriorDraw, problem: LocalProblem) -> Draw:
 
 
 def _quantities(problem: LocalProblem, draw: Draw) -> dict[str, float]:
-    """Return what is ranked of a draw; the likelihood makes a chain visible that does not heed the table."""
+    """Return the ranked quantities of a draw; the likelihood detects a chain that ignores the table."""
     found: dict[str, float] = {"K": draw.n_features, "sum Z": int(draw.Z.sum())}
     if problem.priors.alpha is None:
         found["alpha"] = draw.alpha
@@ -234,7 +234,7 @@ def _quantities(problem: LocalProblem, draw: Draw) -> dict[str, float]:
 
 
 def _ranked(rng: np.random.Generator, draws: FloatArray, truth: Sequence[float]) -> NDArray[np.int64]:
-    """Return how many draws lie below the truth, with ties broken at random."""
+    """Return the number of draws below the truth, with ties broken at random."""
     below, equal = (draws < truth).sum(axis=0), (draws == truth).sum(axis=0)
     return np.asarray(below + rng.integers(0, equal + 1))
 
@@ -242,7 +242,7 @@ def _ranked(rng: np.random.Generator, draws: FloatArray, truth: Sequence[float])
 def _placed(
     rng: np.random.Generator, chain: Chain, rows: Rows, d: int, cell: tuple[int, float]
 ) -> tuple[FloatArray, float]:
-    """Return a value of a cell under every draw, and where the true one lies in their mixture."""
+    """Return a value of a cell under every draw, and the mixture's distribution function at the truth."""
     kind = list(chain.problem.kinds.values())[d]
     n, value = cell
     part, draws = chain.problem.slices[d], chain.draws

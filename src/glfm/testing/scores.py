@@ -1,4 +1,4 @@
-"""How far averages over a chain are from what they should be, in Monte Carlo standard errors."""
+"""Differences of averages over a chain from exact values, in Monte Carlo standard errors."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ __all__ = ["batch_means", "score_table", "standard_errors"]
 
 
 def batch_means(samples: ArrayLike, n_batches: int = 100) -> FloatArray:
-    """Return the means of consecutive stretches of a chain, batches x quantities.
+    """Return the means of consecutive batches of a chain, batches x quantities.
 
-    Samples at the beginning that do not fill a batch are left out.
+    Samples at the beginning that do not fill a batch are dropped.
     """
     values = np.asarray(samples, dtype=np.float64)
     values = values.reshape(values.shape[0], -1)
@@ -32,7 +32,7 @@ def batch_means(samples: ArrayLike, n_batches: int = 100) -> FloatArray:
 def standard_errors(samples: ArrayLike, n_batches: int = 100) -> FloatArray:
     """Return the Monte Carlo standard error of each quantity's mean, by batch means.
 
-    Batches must be long against the chain's autocorrelation for the errors to be right.
+    The errors are only valid if batches are much longer than the chain's autocorrelation.
     """
     means = batch_means(samples, n_batches)
     return np.asarray(means.std(axis=0, ddof=1) / np.sqrt(n_batches))
@@ -51,18 +51,18 @@ def score_table(
     Parameters
     ----------
     names
-        Of the quantities.
+        Names of the quantities.
     samples
         The chain, sweeps x quantities.
     exact
-        What the means should be.
+        Exact values of the means.
     exact_error
         Standard errors of `exact`, if it was itself estimated.
     n_batches
         Number of batches for the chain's standard errors.
     least_error
-        What a chain's standard errors are at the least, such as those of as many independent draws: a chain
-        that never saw a rare event does not know its own error.
+        Lower bounds of the chain's standard errors, such as those of as many independent draws, for rare
+        events that the chain never visited.
     """
     import pandas as pd
 
@@ -72,7 +72,7 @@ def score_table(
     error = np.maximum(means.std(axis=0, ddof=1) / np.sqrt(n_batches), np.asarray(least_error))
     error = np.hypot(error, np.asarray(exact_error))
     gap = chain - expected
-    # A quantity that never moves is either right or wrong beyond doubt.
+    # A quantity that never moves is either exactly right or wrong.
     still = np.where(np.abs(gap) < 1e-12, 0.0, np.copysign(np.inf, gap))
     z = np.divide(gap, error, out=still, where=error > 0)
     table = {"exact": expected, "chain": chain, "standard_error": error, "z": z}

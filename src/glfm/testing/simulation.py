@@ -1,4 +1,4 @@
-"""Draws of everything from the prior: features, weights, noise, thresholds, pseudo-observations, cells."""
+"""Draws from the prior: features, weights, noise, thresholds, pseudo-observations and cells."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class PriorDraw:
     Parameters
     ----------
     Z
-        Features, rows x features, without the bias; the order of the features means nothing. Weighted ones
-        have their scores here, 0 where a row has not got one.
+        Features, rows x features, without the bias, in arbitrary order. For weighted features, their scores,
+        0 where a row does not have the feature.
     alpha
         Concentration.
     B
@@ -36,7 +36,7 @@ class PriorDraw:
     variance
         Noise variance of each column.
     theta
-        Thresholds of each column, empty for kinds without.
+        Thresholds of each column, empty for kinds that have none.
     Y
         Pseudo-observations, rows x free pseudo-columns.
     x
@@ -59,7 +59,7 @@ def simulate_prior(
     priors: Priors,
     pinned: NDArray[np.bool_] | None = None,
 ) -> PriorDraw:
-    """Draw a table and everything behind it from the prior.
+    """Draw a table, its features and all parameters from the prior.
 
     Parameters
     ----------
@@ -70,9 +70,9 @@ def simulate_prior(
     n_rows
         Number of rows.
     priors
-        Hyper-parameters; with `max_features` the prior is that given so many features or fewer.
+        Hyper-parameters; `max_features` conditions the prior on at most that many features.
     pinned
-        Rows that never have a feature: the prior is that given their having none.
+        Rows that never have a feature; the prior is conditioned on that.
     """
     alpha, Z = _draw_features(rng, n_rows, priors, pinned)
     if priors.weighted:
@@ -107,13 +107,13 @@ def simulate_cells(
             x[:, d] = kind.levels_of(rng, np.column_stack([y, last]).argmax(axis=1))
         else:
             _check_support(kind)
-            # Without noise a cell is a function of its pseudo-observation (and of u).
+            # Given its pseudo-observation (and u) a cell is deterministic.
             x[:, d] = kind.sample(rng, y, 0.0, theta[d])
     return Y, x
 
 
 def row_means(Z: NDArray[Any], B: FloatArray) -> FloatArray:
-    """Return the means of the pseudo-observations; a first row of B beyond the features is the bias."""
+    """Return the means of the pseudo-observations; an extra first row of B is the bias."""
     if B.shape[0] == Z.shape[1]:
         return np.asarray(Z @ B)
     return np.asarray(Z @ B[1:] + B[0])
@@ -143,7 +143,7 @@ def _draw_features(
 
 
 def _size_probability(n_rows: int, n_free: int) -> FloatArray:
-    """Return the probability that a feature is had by 1, ..., n_free of the rows that may have it."""
+    """Return the probabilities that 1, ..., n_free of the rows that may have a feature have it."""
     log_p = [
         math.log(math.comb(n_free, m))
         + math.lgamma(n_rows - m + 1)

@@ -1,8 +1,8 @@
-"""Each transition of the sampler on its own: a draw from the joint distribution is one after it too.
+"""Each transition of the sampler on its own must leave the joint distribution invariant.
 
-Parameters and table are drawn from the prior, exactly and anew each time; one transition moves the
-parameters given the table. If it leaves the posterior alone, what comes out has the distribution of what
-went in. Comparing both in pairs sees what the transition changed and nothing else.
+Parameters and table are drawn from the prior, independently each time; one transition moves the parameters
+given the table. If it leaves the posterior invariant, their distribution is the same before and after.
+Comparing in pairs only measures what the transition changed.
 """
 
 from __future__ import annotations
@@ -65,9 +65,9 @@ def transition_scores(
     n_prior
         Number of independent draws.
     times
-        How often the transition is applied to each.
+        Number of times the transition is applied to each.
     seed
-        Of everything.
+        Seed of all draws.
     make_sampler
         Builds the sampler for a problem; by default the package's own.
 
@@ -98,7 +98,7 @@ def transition_scores(
 
 
 def _quantities(problem: LocalProblem, state: State, stale: str) -> dict[str, float]:
-    """Return what must keep its distribution, in units of the noise so that variances are finite."""
+    """Return quantities whose distribution must not change, in noise units so that variances are finite."""
     bias = int(problem.priors.bias)
     Z = state.Z[:, bias : state.width].astype(np.float64)
     shared = Z @ Z.T

@@ -1,4 +1,4 @@
-"""Inference and completion."""
+"""Inference and completion: infer, infer_draws and complete."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from glfm.sampling.engine import LocalEngine
 from glfm.sampling.priors import Priors, Schedule
 from glfm.sampling.problem import LocalProblem
 from glfm.sampling.state import State
-from glfm.toolbox.hidden import hidden_of, learn_kinds, read_features
-from glfm.toolbox.reading import Data, Params, read
+from glfm.toolbox.arguments import Data, Params, read
+from glfm.toolbox.hidden_dict import hidden_of, learn_kinds, read_features
 
 __all__ = ["complete", "infer", "infer_draws"]
 
-_MOST_DRAWS = 25  # per chain: what is kept does not grow with the number of sweeps
+_MOST_DRAWS = 25  # per chain, whatever the number of sweeps
 
 
 def infer(
@@ -33,20 +33,20 @@ def infer(
     hidden: Mapping[str, Any] | None = None,
     params: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Return one draw from the posterior: the representative one of all that were made.
+    """Return the representative draw from the posterior.
 
     Parameters
     ----------
     data, params
-        See `glfm.toolbox` and `init_default_params`; nothing that is passed is changed.
+        See `glfm.toolbox` and `init_default_params`; arguments are not modified.
     hidden
-        With ``Z`` (the bias first if there is one), every chain starts from it; without, from features cut
-        out of principal components, which is better than a random Z.
+        If it has ``Z`` (the bias first if there is one), every chain starts from it; otherwise from
+        features made of principal components, which is better than a random Z.
 
     Returns
     -------
     dict
-        A new `hidden`, features the most common first.
+        A new `hidden`, most common features first.
     """
     draws, seconds = _sample(*read(data, params), hidden)
     return hidden_of(draws[representative(draws)], seconds)
@@ -67,10 +67,10 @@ def complete(
     hidden: Mapping[str, Any] | None = None,
     params: Mapping[str, Any] | None = None,
 ) -> tuple[FloatArray, dict[str, Any]]:
-    """Return the table with its holes filled, and the representative draw.
+    """Return the completed table, and the representative draw.
 
-    A hole gets what `compute_map` says, averaged over all draws: the median of a number, the most probable
-    level. Without holes the table comes back as it is.
+    A missing cell gets the median of a number or the most probable level, as in `compute_map` but averaged
+    over all draws.
     """
     table, settings = read(data, params)
     draws, seconds = _sample(table, settings, hidden)
@@ -87,7 +87,7 @@ def complete(
 
 
 def _sample(table: Data, settings: Params, hidden: Mapping[str, Any] | None) -> tuple[Draws, float]:
-    """Return the draws, and how many seconds they took."""
+    """Return the draws and the seconds they took."""
     kinds = learn_kinds(table, settings)
     x = np.column_stack(
         [kind.encode(Column(name, table.X[:, d], "float")) for d, (name, kind) in enumerate(kinds.items())]
@@ -112,7 +112,7 @@ def _sample(table: Data, settings: Params, hidden: Mapping[str, Any] | None) -> 
     if settings.maxK and any(draw.n_features >= settings.maxK for draw in draws):
         warnings.warn(
             f"Some draws have params['maxK'] = {settings.maxK} features: the posterior is that of a model "
-            "with at most so many; raise maxK if that is not what you want.",
+            "with at most as many; raise maxK if that is not what you want.",
             FitWarning,
             stacklevel=3,
         )
@@ -120,7 +120,7 @@ def _sample(table: Data, settings: Params, hidden: Mapping[str, Any] | None) -> 
 
 
 def _schedule(n_sweeps: int) -> Schedule:
-    """Keep at most so many draws, evenly spaced in the second half."""
+    """Keep at most `_MOST_DRAWS` draws, evenly spaced in the second half."""
     half = n_sweeps - n_sweeps // 2
     n_draws = min(_MOST_DRAWS, half)
     thin = half // n_draws

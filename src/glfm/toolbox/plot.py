@@ -1,4 +1,4 @@
-"""Pictures of columns under feature patterns."""
+"""plot_patterns: columns under feature patterns."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from glfm.frames.column import FloatArray
 from glfm.kinds.levelled import LevelledKind
 from glfm.kinds.numeric import NumericKind
 from glfm.posterior.cells import LevelCells
-from glfm.toolbox.explore import column_number
-from glfm.toolbox.hidden import Hidden
-from glfm.toolbox.reading import Data, read
+from glfm.toolbox.arguments import Data, read
+from glfm.toolbox.evaluate import column_number
+from glfm.toolbox.hidden_dict import Hidden
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -46,11 +46,11 @@ def plot_patterns(
     Parameters
     ----------
     data, hidden, params
-        As given to `infer`, and what it has returned.
+        As given to `infer`, and its result.
     patterns
         Patterns x features, the bias included.
     colors, styles
-        Of the patterns, in matplotlib's words; None or empty: the usual ones.
+        Colours and line styles of the patterns, as in matplotlib; None or empty: defaults.
     leg
         Names of the patterns; None or empty: their zeros and ones.
     idxD
@@ -59,7 +59,7 @@ def plot_patterns(
     Returns
     -------
     matplotlib.figure.Figure
-        The figure, which belongs to no window; `savefig` writes it.
+        A figure without a window; `savefig` writes it.
     """
     from glfm.plots.artists import grid, labels
     from glfm.plots.panels import draw_levels, draw_numbers, legend_entries, levels_height, style

@@ -10,38 +10,14 @@ from glfm.analysis import explanation
 from glfm.errors import DataError, SchemaError
 from glfm.posterior.row_choice import read_rows
 from glfm.posterior.rows import NewRows
+from tables import QUICK, people
 
-QUICK = {"n_chains": 2, "n_warmup": 60, "n_draws": 10, "random_state": 0, "progress": False}
 ENDS = ["value", "lower", "upper"]
 
 
-def people(n_rows: int = 120, seed: int = 0) -> pd.DataFrame:
-    """Return a table in which two traits rule all columns but one, with labels, holes and an outlier."""
-    rng = np.random.default_rng(seed)
-    heavy, ill = rng.random((2, n_rows)) < np.array([[0.5], [0.3]])
-    frame = pd.DataFrame(
-        {
-            "weight": 70.0 + 30.0 * heavy + 3.0 * rng.standard_normal(n_rows),
-            "pulse": 60.0 + 25.0 * ill + 4.0 * rng.standard_normal(n_rows),
-            "visits": rng.poisson(1.0 + 9.0 * ill),
-            "diet": np.where(rng.random(n_rows) < 0.1 + 0.8 * heavy, "strict", "free"),
-            "mood": pd.Categorical.from_codes(
-                np.clip(rng.binomial(2, 0.85 - 0.7 * ill), 0, 2), ["low", "middle", "high"], ordered=True
-            ),
-            "noise": rng.standard_normal(n_rows),
-            "hum": rng.standard_normal(n_rows),
-        },
-        index=[f"p{i}" for i in range(n_rows)],
-    )
-    frame.loc[frame.index == "p3", ["noise", "hum"]] = 40.0
-    frame.loc[frame.index == "p5", "weight"] = np.nan
-    frame.loc[frame.index == "p6", "diet"] = None
-    return frame
-
-
-@pytest.fixture(scope="module")
-def model() -> glfm.GLFM:
-    return glfm.GLFM({"weight": "real"}, **QUICK).fit(people())
+@pytest.fixture
+def model(people_model):
+    return people_model
 
 
 @pytest.fixture(scope="module")
@@ -126,9 +102,9 @@ class TestSimilarity:
             (("p999",), DataError, "There is no row 'p999': give a label such as 'p0'"),
             ((["p1", ["p2"]],), DataError, r"There is no row \['p2'\]"),
             (([],), SchemaError, "No row was chosen"),
-            (("p1", "height"), SchemaError, "There is no column 'height' in the fit: choose one of 'weight'"),
+            (("p1", "height"), SchemaError, "There is no modelled column 'height': did you mean 'weight'"),
             (("p1", []), SchemaError, "No column was chosen"),
-            (({"height": 3.0},), DataError, "a column 'height' that the fit had not"),
+            (({"height": 3.0},), DataError, "There is no fitted column 'height'"),
             (({"diet": "none"},), DataError, "holds the level 'none'"),
         ],
     )
@@ -174,7 +150,7 @@ class TestAgainstPredictive:
                 assert got == right or (pd.isna(got) and pd.isna(right)) or got == pytest.approx(right)
 
         check(found.prediction, said(rest))
-        assert set(found.columns.index) == set(row.columns) - {column}
+        assert set(found.columns.index) == set(model.schema_.kinds) - {column}
         shift = {}
         for name in found.columns.index:
             assert found.columns.loc[name, "given"] == row[name].iloc[0]
@@ -318,7 +294,7 @@ class TestExplain:
             ("p1", "diet", {"top": 0}, SchemaError, "top is a whole number of rows from 1 on, not 0"),
             ("p1", "diet", {"mass": 1.0}, SchemaError, "between 0 and 1, not at 1.0"),
             (people(2), "diet", {}, DataError, "One row can be explained at a time, not 2"),
-            ({"age": 3}, "diet", {}, DataError, "The table has a column 'age' that the fit had not"),
+            ({"age": 3}, "diet", {}, DataError, "There is no fitted column 'age'"),
         ],
     )
     def test_refusals(self, model, row, column, more, error, words):

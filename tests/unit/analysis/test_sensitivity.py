@@ -23,12 +23,12 @@ HOLED = {"crp": None, "visits": None, "bp_change": None, "ward": "lung", "pain":
 
 @pytest.fixture(scope="module")
 def frame() -> pd.DataFrame:
-    return make_clinic(120).frame
+    return make_clinic(200).frame
 
 
-@pytest.fixture(scope="module")
-def model(frame: pd.DataFrame) -> glfm.GLFM:
-    return glfm.GLFM(n_chains=1, n_warmup=60, n_draws=20, random_state=0, progress=False).fit(frame)
+@pytest.fixture
+def model(clinic_model: glfm.GLFM) -> glfm.GLFM:
+    return clinic_model
 
 
 @pytest.fixture(scope="module")

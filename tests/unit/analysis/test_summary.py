@@ -9,43 +9,22 @@ from glfm.analysis.effects import implications, noticeable
 from glfm.analysis.summary import _status
 from glfm.errors import SchemaError
 from glfm.posterior.alignment import Alignment, representative
-
-QUICK = {"n_chains": 2, "n_warmup": 60, "n_draws": 10, "random_state": 0, "progress": False}
-
-
-def planted(n_rows: int = 120, seed: int = 0) -> pd.DataFrame:
-    """Return a table in which two traits rule all columns but one, and an outlier."""
-    rng = np.random.default_rng(seed)
-    heavy, ill = rng.random((2, n_rows)) < np.array([[0.5], [0.3]])
-    frame = pd.DataFrame(
-        {
-            "weight": 70.0 + 30.0 * heavy + 3.0 * rng.standard_normal(n_rows),
-            "pulse": 60.0 + 25.0 * ill + 4.0 * rng.standard_normal(n_rows),
-            "visits": rng.poisson(1.0 + 9.0 * ill),
-            "diet": np.where(rng.random(n_rows) < 0.1 + 0.8 * heavy, "strict", "free"),
-            "mood": pd.Categorical.from_codes(
-                np.clip(rng.binomial(2, 0.85 - 0.7 * ill), 0, 2), ["low", "middle", "high"], ordered=True
-            ),
-            "town": rng.choice(["Aix", "Bonn", "Cork"], n_rows),
-            "noise": rng.standard_normal(n_rows),
-            "name": [f"person {i}" for i in range(n_rows)],
-        }
-    )
-    frame.loc[3, "noise"] = 40.0
-    return frame
+from tables import QUICK, people
 
 
-@pytest.fixture(scope="module")
-def model():
-    with pytest.warns(glfm.FitWarning, match="name"):
-        return glfm.GLFM(**QUICK).fit(planted())
+@pytest.fixture
+def model(people_model):
+    return people_model
+
+
+def whole_rows():
+    return people(40).drop(columns="name").dropna()
 
 
 @pytest.fixture(scope="module")
 def one():
     """Return a model with a single draw, of which everything can be computed by hand."""
-    frame = planted(40).drop(columns="name")
-    return glfm.GLFM({"weight": "real"}, **{**QUICK, "n_chains": 1, "n_draws": 1}).fit(frame)
+    return glfm.GLFM({"weight": "real"}, **{**QUICK, "n_chains": 1, "n_draws": 1}).fit(whole_rows())
 
 
 def aligned_weights(model) -> tuple[np.ndarray, np.ndarray]:
@@ -112,14 +91,14 @@ class TestFeatures:
         assert (model.features()["share"] <= 1.0).all()
 
     def test_more_draws_are_read_anew(self):
-        model = glfm.GLFM(**{**QUICK, "n_draws": 4}).fit(planted(30).drop(columns="name"))
+        model = glfm.GLFM(**{**QUICK, "n_draws": 4}).fit(people(30).drop(columns="name"))
         before = model._summary
         assert model._summary is before
         model.continue_fit(2)
         assert model._summary is not before
 
     def test_no_features_at_all(self):
-        frame = planted(30)[["noise", "town"]]
+        frame = people(30)[["noise", "town"]]
         model = glfm.GLFM(alpha=1e-6, **QUICK).fit(frame)
         assert len(model.features()) == len(model.effects()) == 0
         assert list(model.patterns().index) == ["none"]
@@ -234,7 +213,7 @@ class TestPatterns:
 
     @pytest.mark.parametrize("by", ["town", "visits", "diet"])
     def test_by_a_column(self, model, by):
-        frame = planted()
+        frame = people()
         table = model.patterns(2, by=by, features=["F1", "F2"])
         np.testing.assert_allclose(table.sum(axis=1), 1.0)
         assert list(table)[-1] == "other"
@@ -273,7 +252,7 @@ class TestDensity:
         for name, location in (("none", bias[part]), ("F1", bias[part] + weights[0, part])):
             p = kind.probabilities(location[None], float(draw.variances[d]), draw.thetas[d])[0]
             np.testing.assert_allclose(table[name], p)
-        share = planted(40)[column].value_counts(normalize=True)
+        share = whole_rows()[column].value_counts(normalize=True)
         np.testing.assert_allclose(table["empirical"], [share.get(level, 0.0) for level in kind.levels])
 
     def test_numbers_by_hand(self, one):

@@ -17,6 +17,7 @@ import glfm
 from glfm.analysis.diagnostics import diagnose
 from glfm.errors import DataError, FitWarning, SchemaError
 from glfm.sampling.draws import Draws
+from glfm.testing import assert_same_draws
 from tables import QUICK, mixed
 
 
@@ -25,9 +26,9 @@ def frame():
     return mixed()
 
 
-@pytest.fixture(scope="module")
-def model(frame):
-    return glfm.GLFM(**QUICK).fit(frame)
+@pytest.fixture
+def model(mixed_model):
+    return mixed_model
 
 
 class TestFit:
@@ -69,11 +70,8 @@ class TestFit:
 
     @pytest.mark.parametrize("n_jobs", [2, None])
     def test_draws_do_not_depend_on_threads(self, frame, n_jobs):
-        def bits(jobs):
-            fitted = glfm.GLFM(**QUICK, n_jobs=jobs).fit(frame)
-            return [(d.packed.tobytes(), d.weights.tobytes(), d.alpha) for d in fitted.draws_]
-
-        assert bits(1) == bits(n_jobs)
+        one, other = (glfm.GLFM(**QUICK, n_jobs=jobs).fit(frame) for jobs in (1, n_jobs))
+        assert_same_draws(other.draws_, one.draws_)
 
     def test_seed_matters(self, frame, model):
         other = glfm.GLFM(**{**QUICK, "random_state": 1}).fit(frame)
@@ -123,11 +121,7 @@ class TestHowLong:
         settings = {**QUICK, "thin": 3}
         short = glfm.GLFM(**{**settings, "n_draws": 4}).fit(frame).continue_fit(6)
         long = glfm.GLFM(**{**settings, "n_draws": 10}).fit(frame)
-
-        def bits(model):
-            return [(d.chain, d.index, d.packed.tobytes(), d.weights.tobytes()) for d in model.draws_]
-
-        assert bits(short) == bits(long)
+        assert_same_draws(short.draws_, long.draws_)
         assert short.impute().equals(long.impute())
 
     def test_budget(self, frame):

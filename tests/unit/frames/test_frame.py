@@ -431,9 +431,9 @@ class TestRefusals:
 
     def test_unknown_column(self):
         for frame in (pd.DataFrame({"a": [1]}), pl.DataFrame({"a": [1]})):
-            with pytest.raises(DataError, match="The table has no column 'b': its columns are"):
+            with pytest.raises(DataError, match="There is no column 'b': choose one of"):
                 Frame.read(frame).column("b")
-            with pytest.raises(DataError, match="The table has no column 'b': its columns are"):
+            with pytest.raises(DataError, match="There is no column 'b': choose one of"):
                 Frame.read(frame).like({"b": np.array([1.0])})
 
 

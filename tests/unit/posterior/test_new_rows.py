@@ -14,9 +14,9 @@ from glfm.posterior.rows import NewRows, rows_for
 from tables import QUICK, mixed
 
 
-@pytest.fixture(scope="module")
-def model():
-    return glfm.GLFM(**QUICK).fit(mixed())
+@pytest.fixture
+def model(mixed_model):
+    return mixed_model
 
 
 @pytest.fixture(scope="module", name="X")
@@ -190,7 +190,7 @@ class TestRefusals:
             model.predictive(X.drop(columns="dose"))
 
     def test_an_unknown_column(self, model, X):
-        with pytest.raises(DataError, match="a column 'extra' that the fit had not"):
+        with pytest.raises(DataError, match="no fitted column 'extra'"):
             model.impute(X.assign(extra=1))
 
     def test_a_value_outside_the_support(self, model, X):

@@ -81,9 +81,9 @@ def clinic():
     return make_clinic(200)
 
 
-@pytest.fixture(scope="module")
-def model(clinic) -> glfm.GLFM:
-    return glfm.GLFM(**QUICK).fit(clinic.frame)
+@pytest.fixture
+def model(clinic_model):
+    return clinic_model
 
 
 class TestTable:

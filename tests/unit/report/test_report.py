@@ -5,7 +5,6 @@ import hashlib
 import json
 import re
 import warnings
-from copy import copy
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -20,16 +19,8 @@ from glfm.analysis.summary import Summary, histogram_edges
 from glfm.datasets import make_clinic
 from glfm.report import Content, collect, render
 from glfm.report.words import chance, clipped, counted, number, percent
-
-HOSTILE = {
-    "script": "<script>window.hacked=1</script>",
-    "end": "</script><img src=x onerror='window.hacked=1'>",
-    "quotes": "\"double\" 'single' `back` &amp; {{ 7 * 7 }} {% raw %}",
-    "emoji": "😀👩‍⚕️ \u202eright to left \u2028 line",
-    "long": "very long " * 50,
-    "proto": "__proto__",
-    "constructor": "constructor",
-}
+from tables import HOSTILE
+from tables import hostile as hostile_table
 
 
 def fitted(frame: Any, **settings: Any) -> glfm.GLFM:
@@ -37,23 +28,6 @@ def fitted(frame: Any, **settings: Any) -> glfm.GLFM:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", glfm.FitWarning)
         return glfm.GLFM(**chosen).fit(frame)
-
-
-def hostile_table(n: int = 80) -> pd.DataFrame:
-    rng = np.random.default_rng(0)
-    z = rng.random(n) < 0.4
-    levels = np.array(list(HOSTILE.values()), dtype=object)
-    return pd.DataFrame(
-        {
-            HOSTILE["script"]: rng.normal(size=n) + 3 * z,
-            HOSTILE["end"]: levels[np.where(z, 0, rng.integers(0, len(levels), n))],
-            HOSTILE["quotes"]: rng.poisson(1 + 4 * z),
-            HOSTILE["emoji"]: np.where(rng.random(n) < 0.2 + 0.6 * z, HOSTILE["script"], HOSTILE["end"]),
-            HOSTILE["long"]: rng.lognormal(2 * z, 1.0),
-            HOSTILE["proto"]: rng.random(n) < 0.5,
-            HOSTILE["constructor"]: rng.integers(0, 3, n),
-        }
-    )
 
 
 def content_of(model: glfm.GLFM, title: str | None = None) -> Content:
@@ -93,14 +67,14 @@ class Page(HTMLParser):
         return re.sub(r"[ \n]+", " ", self.text)  # and no-break spaces stay
 
 
-@pytest.fixture(scope="module")
-def model() -> glfm.GLFM:
-    return fitted(make_clinic(200).frame, n_warmup=150, n_draws=15)
+@pytest.fixture
+def model(clinic_model):
+    return clinic_model
 
 
 @pytest.fixture(scope="module")
-def content(model: glfm.GLFM) -> Content:
-    return content_of(model, "Clinic")
+def content(clinic_model: glfm.GLFM) -> Content:
+    return content_of(clinic_model, "Clinic")
 
 
 @pytest.fixture(scope="module")
@@ -110,7 +84,7 @@ def page(content: Content) -> Page:
 
 @pytest.fixture(scope="module")
 def hostile() -> tuple[Content, str]:
-    content = content_of(fitted(hostile_table()), HOSTILE["script"])
+    content = content_of(fitted(hostile_table(), schema={HOSTILE["proto"]: "categorical"}), HOSTILE["script"])
     return content, render(content)
 
 
@@ -163,16 +137,15 @@ def test_a_feature_of_all_rows_tells_none_apart(model: glfm.GLFM) -> None:
     changed = table.assign(
         share=np.where(first, 0.98, table["share"]), status=np.where(first, "everywhere", table["status"])
     )
-    model = copy(model)
-    model._summarised = {"draws": (model.draws_, copy(model._summary))}
-    model._summary.__dict__["features"] = changed
-    found = content_of(model)
+    summary = Summary(model.fit_)
+    summary.__dict__["features"] = changed
+    found = collect(summary)
     assert not any("F1" in pattern.name for pattern in found.patterns)
     assert "one feature everywhere" in Page(render(found)).words
 
 
 def test_chains_that_find_a_feature(model: glfm.GLFM, content: Content) -> None:
-    found = model._summary.aligned.found
+    found = Summary(model.fit_).aligned.found
     chain = np.array([draw.chain for draw in model.draws_])
     for k, one in enumerate(content.features):
         assert one.chains == sum(found[chain == c, k].mean() >= 0.5 for c in (0, 1))
@@ -294,14 +267,14 @@ def test_chances_are_those_of_the_predictive(model: glfm.GLFM, name: str) -> Non
 
     frame, cells = make_clinic(200).frame, model.predictive()
     rows = np.flatnonzero(frame[name].notna())
-    x = model.fit_.rows.x[rows, model.fit_.problem.names.index(name)]
+    x = model.fit_.rows.x[rows, model.fit_.place(name)]
     log_p = log_chance(cells.cells(name, rows), x)
     at = np.exp(cells.logpdf(frame)[name].to_numpy()[rows])
     if name == "ward":
         wanted = at
     else:
         below = cells.cdf(frame)[name].to_numpy()[rows]
-        is_point = name == "bp_change" or (name == "crp" and model.fit_.problem.kinds[name].atom is None)
+        is_point = name == "bp_change" or (name == "crp" and model.schema_.kinds[name].atom is None)
         has_mass = np.zeros(rows.size) if is_point else at
         if name == "crp" and not is_point:
             has_mass = np.where(x == 0.0, at, 0.0)

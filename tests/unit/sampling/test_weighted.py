@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 import glfm
 from glfm import GLFM, FileError, LocalEngine, SchemaError
-from glfm.sampling.draws import Draw
+from glfm.testing import assert_same_draws
 
 SETTINGS = {"n_chains": 2, "n_warmup": 12, "n_draws": 6, "random_state": 0, "progress": False}
 REFUSED = {
@@ -72,13 +72,6 @@ def fitted() -> GLFM:
 @pytest.fixture
 def model(fitted: GLFM, tmp_path) -> GLFM:
     return glfm.load(fitted.save(tmp_path / "m.glfm"))
-
-
-def same(one: Draw, other: Draw) -> bool:
-    return all(
-        np.array_equal(getattr(one, name), getattr(other, name))
-        for name in ("packed", "scores", "weights", "variances", "alpha")
-    )
 
 
 def test_every_method_is_here():
@@ -143,15 +136,15 @@ def test_draws_depend_on_shards_but_not_on_threads():
     one, two = (
         GLFM(weighted=True, engine=LocalEngine(n_shards=3), n_jobs=n, **SETTINGS).fit(table()) for n in (1, 2)
     )
-    assert all(same(a, b) for a, b in zip(one.draws_, two.draws_, strict=True))
+    assert_same_draws(one.draws_, two.draws_)
 
 
 def test_a_model_goes_on_bit_for_bit(fitted, tmp_path):
     loaded = glfm.load(fitted.save(tmp_path / "m.glfm"))
-    assert all(same(a, b) for a, b in zip(fitted.draws_, loaded.draws_, strict=True))
+    assert_same_draws(fitted.draws_, loaded.draws_)
     longer = GLFM(weighted=True, **{**SETTINGS, "n_draws": 9}).fit(table())
     loaded.continue_fit(3)
-    assert all(same(a, b) for a, b in zip(longer.draws_, loaded.draws_, strict=True))
+    assert_same_draws(longer.draws_, loaded.draws_)
     assert loaded.impute(table()).equals(longer.impute(table()))
 
 
@@ -159,7 +152,7 @@ def test_a_checkpoint_goes_on_bit_for_bit(fitted, tmp_path):
     with pytest.warns(glfm.FitWarning):
         GLFM(weighted=True, **SETTINGS).fit(table(), checkpoint=tmp_path / "c", time_budget=1e-3)
     again = GLFM(weighted=True, **SETTINGS).fit(table(), resume=tmp_path / "c")
-    assert all(same(a, b) for a, b in zip(again.draws_, fitted.draws_, strict=True))
+    assert_same_draws(again.draws_, fitted.draws_)
 
 
 def test_without_its_rows_a_model_answers_for_new_ones(fitted, tmp_path):

@@ -259,10 +259,10 @@ class TestGiven:
     @pytest.mark.parametrize(
         ("given", "sentence"),
         [
-            ({"wieght": "real"}, "The table has no column 'wieght': did you mean 'weight'?"),
+            ({"wieght": "real"}, "There is no column 'wieght': did you mean 'weight'?"),
             (
                 {"zzz": "real"},
-                "The table has no column 'zzz': its columns are 'stage', 'city', 'smoker', 'blood', 'sex', "
+                "There is no column 'zzz': choose one of 'stage', 'city', 'smoker', 'blood', 'sex', "
                 "'visits', 'weight', 'change'.",
             ),
             (

@@ -1,0 +1,18 @@
+"""A fit to draw, and axes to draw on."""
+
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+import glfm
+from tables import QUICK, in_states
+
+
+@pytest.fixture(scope="session")
+def states_model() -> glfm.GLFM:
+    return glfm.GLFM({"state": "ignore"}, **QUICK).fit(in_states())
+
+
+@pytest.fixture
+def ax() -> Axes:
+    return Figure(layout="constrained").subplots()
