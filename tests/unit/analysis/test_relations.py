@@ -290,7 +290,7 @@ class TestExplain:
         [
             ("p999", "diet", {}, DataError, "There is no row 'p999'"),
             (7, "diet", {}, DataError, "There is no row 7: give a label such as 'p0', or a new row"),
-            ("p1", "height", {}, SchemaError, "There is no column 'height' in the fit"),
+            ("p1", "height", {}, SchemaError, "There is no modelled column 'height'"),
             ("p1", "diet", {"top": 0}, SchemaError, "top is a whole number of rows from 1 on, not 0"),
             ("p1", "diet", {"mass": 1.0}, SchemaError, "between 0 and 1, not at 1.0"),
             (people(2), "diet", {}, DataError, "One row can be explained at a time, not 2"),
