@@ -416,7 +416,11 @@ class Kind(ABC):
     def from_dict(cls, data: dict[str, Any]) -> Kind:
         """Build the kind that `to_dict` described."""
         arguments = dict(data)
-        kind = find_kind(arguments.pop("kind", None))
+        name = arguments.pop("kind", None)
+        if isinstance(name, str) and name not in KINDS:
+            names = ", ".join(sorted(KINDS))
+            raise SchemaError(f"Unknown kind {name!r}: import the file that defines it, or use one of {names}.")
+        kind = find_kind(name)
         known = {field.name for field in fields(kind)}
         for name in arguments:
             if name not in known:
@@ -449,6 +453,4 @@ def find_kind(kind: object) -> Kind:
         if kind in (cls.name, cls.letter):
             return cls()
     names = ", ".join(sorted(KINDS))
-    raise SchemaError(
-        f"Unknown kind {kind!r}: use {names} or ignore, or import the file that defines it first."
-    )
+    raise SchemaError(f"Unknown kind {kind!r}: use {names} or ignore.")

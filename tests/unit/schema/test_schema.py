@@ -480,8 +480,8 @@ class TestJson:
             ),
             (
                 '{"kind": "gaussian"}',
-                "Column 'a' of the JSON schema: unknown kind 'gaussian': use categorical, count, ordinal, "
-                "positive, real or ignore.",
+                "Column 'a' of the JSON schema: unknown kind 'gaussian': import the file that defines it, "
+                "or use one of categorical, count, ordinal, positive, real.",
             ),
             (
                 '{"scale": 2}',
