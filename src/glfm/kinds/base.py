@@ -417,10 +417,13 @@ class Kind(ABC):
         """Build the kind that `to_dict` described."""
         arguments = dict(data)
         name = arguments.pop("kind", None)
-        if isinstance(name, str) and name not in KINDS:
-            names = ", ".join(sorted(KINDS))
-            raise SchemaError(f"Unknown kind {name!r}: import the file that defines it, or use one of {names}.")
-        kind = find_kind(name)
+        try:
+            kind = find_kind(name)
+        except SchemaError as error:
+            if not isinstance(name, str):
+                raise
+            wanted = f"import the file that defines it, or use one of {', '.join(sorted(KINDS))}"
+            raise SchemaError(f"Unknown kind {name!r}: {wanted}.") from error
         known = {field.name for field in fields(kind)}
         for name in arguments:
             if name not in known:
