@@ -17,7 +17,6 @@ import glfm
 from glfm.analysis.calibration import _enclosing_mass as enclosing_mass
 from glfm.frames.frame import Frame
 from glfm.kinds import Kind
-from glfm.posterior.cells import cells_of
 
 QUICK = {"n_chains": 2, "n_warmup": 40, "n_draws": 20}
 
@@ -123,7 +122,7 @@ def agreement(holes: Holes, model: glfm.GLFM) -> dict[str, Any]:
         cells = predictive.cells(name, rows)
         for c, own in enumerate(guesses):
             some = slice(at[c], at[c + 1])
-            part = cells_of(cells.kind, cells.locations[some], cells.variances[some], cells.thetas[some])
+            part = cells.kind.cells(cells.locations[some], cells.variances[some], cells.thetas[some])
             is_number = cells.kind.is_number
             own.append((np.mean(part.locations, axis=0) if is_number else part.probabilities).ravel())
         if all(own[-1].std() > 1e-9 for own in guesses):

@@ -1,4 +1,4 @@
-"""Columns of every type of every frame library, each with a hole."""
+"""Columns of every type of every frame library, each with a hole, and what to look at in frames."""
 
 from decimal import Decimal
 from fractions import Fraction
@@ -166,3 +166,28 @@ CASES = [
     )
     for name, case in cases.items()
 ]
+
+
+def snapshot(frame):
+    """Return the cells of a frame as Python objects, with None in the holes."""
+    if isinstance(frame, pd.DataFrame):
+        cells = [series.astype(object).tolist() for _, series in frame.items()]
+    elif isinstance(frame, np.ndarray):
+        cells = frame.T.tolist()
+    else:
+        columns = frame.iter_columns() if isinstance(frame, pl.DataFrame) else frame.columns
+        cells = [
+            column.to_list() if isinstance(column, pl.Series) else column.to_pylist() for column in columns
+        ]
+    return [[None if np.ndim(v) == 0 and pd.isna(v) else v for v in column] for column in cells]
+
+
+def types(frame):
+    return list(frame.schema.types) if isinstance(frame, pa.Table) else list(frame.dtypes)
+
+
+def values(*cells):
+    """Return decoded values as the kinds give them: floats, or objects."""
+    if all(isinstance(cell, float) for cell in cells):
+        return np.array(cells)
+    return np.fromiter(cells, dtype=object)

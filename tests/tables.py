@@ -45,6 +45,22 @@ def mixed(n_rows: int = 40, seed: int = 0) -> pd.DataFrame:
     return with_holes(frame, rng)
 
 
+def declared() -> pd.DataFrame:
+    """Return four rows whose types say of every column which kind it is."""
+    return pd.DataFrame(
+        {
+            "stage": pd.Categorical(["low", "high", None, "low"], ["low", "high"], ordered=True),
+            "city": ["Rome", None, "Oslo", "Rome"],
+            "smoker": pd.array([True, False, None, True], dtype="boolean"),
+            "blood": pd.Categorical(["A", "B", None, "A"]),
+            "sex": [1, 2, 2, 1],
+            "visits": [3.0, None, 0.0, 12.0],
+            "weight": [70.5, 0.0, None, 81.2],
+            "change": [-1.5, 2.5, None, 0.0],
+        }
+    )
+
+
 def people(n_rows: int = 120, seed: int = 0) -> pd.DataFrame:
     """Return a table in which two traits rule all columns but the last four, with an outlier and holes."""
     rng = np.random.default_rng(seed)

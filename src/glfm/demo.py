@@ -138,7 +138,7 @@ def _encoded(values: pd.Series[Any], kind: Kind) -> FloatArray:
     """Return numbers unchanged, levels as their position, NaN where missing."""
     if kind.is_number:
         return np.asarray(values.to_numpy(dtype=np.float64, na_value=np.nan))
-    codes = np.asarray(pd.Categorical(values, categories=list(getattr(kind, "levels", ()))).codes)
+    codes = np.asarray(pd.Categorical(values, categories=list(kind.levels or ())).codes)
     return np.where(codes < 0, np.nan, codes.astype(np.float64))
 
 
@@ -154,7 +154,7 @@ def _losses(guess: FloatArray, truth: FloatArray, kind: Kind) -> FloatArray:
     if kind.is_number:
         return np.asarray(np.square((guess - truth) / truth.std()))
     if kind.is_ordered:
-        return np.asarray(np.abs(guess - truth) / (len(getattr(kind, "levels", ())) - 1))
+        return np.asarray(np.abs(guess - truth) / (kind.n_levels - 1))
     return np.asarray(guess != truth, dtype=np.float64)
 
 
@@ -204,7 +204,7 @@ def _marks(frame: pd.DataFrame, kinds: Mapping[str, Kind]) -> dict[str, FloatArr
         if kind.is_ordered:
             marks[name] = x
         else:
-            levels = list(enumerate(getattr(kind, "levels", ())))
+            levels = list(enumerate(kind.levels or ()))
             for i, level in (
                 levels[1:] if len(levels) == 2 else levels
             ):  # the second of two levels is redundant

@@ -120,7 +120,7 @@ def _is_code(values: pd.Series[str]) -> bool:
 
 
 def _has_text_levels(kind: Kind | None) -> bool:
-    levels = getattr(kind, "levels", None) or ()
+    levels = (kind.levels if kind else None) or ()
     return any(isinstance(level, str) for level in levels)
 
 

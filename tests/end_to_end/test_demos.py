@@ -102,6 +102,7 @@ def test_digits_of_scikit_learn(tmp_path):
     assert numbers["root mean squared error"] < 0.8 * numbers[OF_THE_MEAN]
 
 
+@pytest.mark.slow  # the same script as above, on other digits
 def test_digits_of_mnist(tmp_path, data_dir):
     """The toolbox's error was 75 to 78, that of pixel means 63 to 64."""
     numbers = run("digits.py", "digits", tmp_path, GLFM_DATA=str(data_dir))

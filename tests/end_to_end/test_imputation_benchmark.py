@@ -26,29 +26,15 @@ def modules():
     sys.path.remove(str(BENCHMARKS))
 
 
-def run(output: Path, methods: str) -> subprocess.CompletedProcess[str]:
-    arguments = [
-        "--quick",
-        "--rows",
-        "60",
-        "--tables",
-        "heart_cleveland",
-        "--jobs",
-        "1",
-        "--methods",
-        methods,
-    ]
-    command = [sys.executable, str(BENCHMARKS / "imputation.py"), *arguments, "--output", str(output)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
-
-
-def test_script_runs_and_goes_on(data_dir, tmp_path):
+def test_script_runs_and_goes_on(data_dir, tmp_path, modules, capfd):
     output = tmp_path / "results.jsonl"
-    first = run(output, "mean/mode,KNN")
+    options = ["--quick", "--rows", "60", "--tables", "heart_cleveland", "--jobs", "1"]
+    options += ["--output", str(output), "--methods"]
+    command = [sys.executable, str(BENCHMARKS / "imputation.py"), *options, "mean/mode,KNN"]
+    first = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert first.returncode == 0, first.stderr
-    second = run(output, "mean/mode,KNN,trees chain,glfm")
-    assert second.returncode == 0, second.stderr
-    assert "2 of 4 fits are done" in second.stderr
+    modules[0].main([*options, "mean/mode,KNN,trees chain,glfm"])
+    assert "2 of 4 fits are done" in capfd.readouterr().err
     lines = {line["method"]: line for line in map(json.loads, output.read_text().splitlines())}
     assert list(lines) == ["mean/mode", "KNN", "trees chain", "glfm"]
     assert len({line["hidden"] for line in lines.values()}) == 1

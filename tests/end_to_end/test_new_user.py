@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -17,14 +16,15 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import glfm
 
-FEW = ["--chains", "2", "--draws", "10", "--time-budget", "2"]
+FEW = ["--chains", "2", "--draws", "10", "--time-budget", "1"]
 
 
 @pytest.fixture(scope="module")
 def desk(data_dir, tmp_path_factory):
-    """A directory with one file in it."""
+    """A directory with one file in it: every third passenger."""
     place = tmp_path_factory.mktemp("desk")
-    shutil.copy(data_dir / "titanic.csv", place)
+    head, *rows = (data_dir / "titanic.csv").read_text(encoding="utf-8").splitlines(keepends=True)
+    (place / "titanic.csv").write_text("".join([head, *rows[::3]]), encoding="utf-8")
     return place
 
 
@@ -44,7 +44,7 @@ def test_a_new_user(desk):
     glfm_command(desk, "impute", "titanic.csv", "-o", "done.csv", *FEW)
     before, done = (pd.read_csv(desk / name) for name in ("titanic.csv", "done.csv"))
     assert list(done) == list(before)
-    assert before["age"].isna().sum() > 200
+    assert before["age"].isna().sum() > 60
     assert done["age"].notna().all()
     known = before["age"].notna()
     assert (done["age"][known] == before["age"][known]).all()
@@ -81,6 +81,6 @@ def test_in_a_pipeline(desk):
 @pytest.mark.filterwarnings("ignore")  # of ArviZ and its own libraries
 def test_traces(desk):
     az = pytest.importorskip("arviz")
-    table = pd.read_csv(desk / "titanic.csv").iloc[::8][["pclass", "sex", "age", "fare"]]
+    table = pd.read_csv(desk / "titanic.csv").iloc[::3][["pclass", "sex", "age", "fare"]]
     model = glfm.GLFM(n_chains=2, n_warmup=20, n_draws=10, random_state=0, progress=False).fit(table)
     assert az.plot_trace(model.to_arviz(), var_names=["alpha"]) is not None

@@ -13,29 +13,32 @@ SCRIPT = BENCHMARKS / "paper_missing.py"
 
 
 @pytest.fixture(scope="module")
-def report():
+def modules():
     sys.path.insert(0, str(BENCHMARKS))
+    import paper_missing
     import paper_missing_report
 
-    yield paper_missing_report
+    yield paper_missing, paper_missing_report
     sys.path.remove(str(BENCHMARKS))
 
 
-def run(output: Path, *more: str) -> subprocess.CompletedProcess[str]:
-    arguments = ["--quick", "--splits", "1", "--percentages", "20", "--tables", "wine_quality", "--jobs", "1"]
-    command = [sys.executable, str(SCRIPT), *arguments, "--output", str(output), *more]
-    return subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+@pytest.fixture
+def report(modules):
+    return modules[1]
 
 
-def test_script_runs_goes_on_and_refuses_mixtures(data_dir, tmp_path, report):
+def test_script_runs_goes_on_and_refuses_mixtures(data_dir, tmp_path, modules, capfd):
+    script, report = modules
     output = tmp_path / "results.jsonl"
-    first = run(output, "--rows", "40", "--methods", "GLFM,BPMF-10")
+    options = ["--quick", "--splits", "1", "--percentages", "20", "--tables", "wine_quality", "--jobs", "1"]
+    options += ["--output", str(output), "--rows"]
+    command = [sys.executable, str(SCRIPT), *options, "40", "--methods", "GLFM,BPMF-10"]
+    first = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert first.returncode == 0, first.stderr
     text = output.read_text()
     output.write_text(text + '{"table": "wine_qua')  # what a crash leaves behind
-    second = run(output, "--rows", "40", "--methods", "GLFM,BPMF-10,SIBP")
-    assert second.returncode == 0, second.stderr
-    assert "2 of 3 fits are done" in second.stderr
+    script.main([*options, "40", "--methods", "GLFM,BPMF-10,SIBP"])
+    assert "2 of 3 fits are done" in capfd.readouterr().err
     assert output.read_text().startswith(text)
     lines = [json.loads(line) for line in output.read_text().splitlines()]
     assert [line["method"] for line in lines] == ["GLFM", "BPMF-10", "SIBP"]
@@ -44,9 +47,8 @@ def test_script_runs_goes_on_and_refuses_mixtures(data_dir, tmp_path, report):
         assert line["hidden"] == 96
         assert np.isfinite(line["score"])
         assert len(line["columns"]) == len(line["kinds"]) == 12
-    third = run(output, "--rows", "30", "--methods", "SIBP")
-    assert third.returncode == 1
-    assert "another set-up" in third.stderr
+    with pytest.raises(SystemExit, match="another set-up"):
+        script.main([*options, "30", "--methods", "SIBP"])
     assert len(report.shown(output)) == 3
 
 

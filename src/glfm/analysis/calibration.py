@@ -15,9 +15,7 @@ from glfm.errors import DataError
 from glfm.frames.column import Column, FloatArray
 from glfm.frames.frame import Frame
 from glfm.kinds.base import Kind
-from glfm.kinds.levelled import LevelledKind
-from glfm.kinds.numeric import NumericKind
-from glfm.posterior.cells import LevelCells, NumberCells, cells_of
+from glfm.kinds.cells import Cells
 from glfm.posterior.predictive import Predictive
 from glfm.schema import Schema
 from glfm.schema.encoding import encode
@@ -30,7 +28,6 @@ __all__ = ["Calibration", "HiddenCells", "certify", "check_fraction", "choose_hi
 MASSES = (0.5, 0.8, 0.9, 0.95)
 _CHANCE = 2.6  # standard errors that chance alone hardly passes, in any of four masses
 _FEWEST = 20  # cells from which coverage can be judged
-_COMPONENTS = 256  # of the kernel density that stands for a column alone
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,7 +135,7 @@ def _unlearnt(schema: Schema, given: Mapping[str, Any] | Schema | None) -> Schem
     kinds: dict[str, Any] = {}
     for name, kind in schema.items():
         bare = given[name] if name in given else None if kind is None else type(kind)()
-        levels = getattr(kind, "levels", None)
+        levels = None if kind is None else kind.levels
         kinds[name] = bare if bare is None or levels is None else replace(bare, levels=levels)  # type: ignore[call-arg]
     return Schema(kinds, schema.reasons)
 
@@ -163,10 +160,9 @@ def choose_hidden(
     for d, kind in enumerate(kinds.values()):
         observed = np.flatnonzero(~np.isnan(x[:, d]))
         wanted = min(max(1, round(fraction * observed.size)), observed.size - 1)
-        levelled = isinstance(kind, LevelledKind)
         left: dict[float, int] = {}
         for value in x[observed, d].tolist():
-            if levelled or value == 0.0:
+            if kind.n_levels or value == 0.0 or value in kind.atoms:
                 left[value] = left.get(value, 0) + 1
         for row in rng.permutation(observed):
             if wanted <= 0:
@@ -226,28 +222,24 @@ def judge(
 
 
 def _judge_column(
-    cells: LevelCells | NumberCells, truth: FloatArray, seen: FloatArray, rng: np.random.Generator
+    cells: Cells, truth: FloatArray, seen: FloatArray, rng: np.random.Generator
 ) -> pd.DataFrame:
     """Return per cell: the mass of the smallest interval that holds it, log scores and losses."""
-    if isinstance(cells, NumberCells):
+    kind = cells.kind
+    if kind.is_number:
         guess, constant = cells.mean(), float(seen.mean())
         power, unit = 2, float(seen.std()) or 1.0
-        log_score_alone = _density_alone(cells.kind, seen, truth.size).log_density(truth)
+    elif kind.is_ordered:
+        guess, constant = cells.quantile(0.5), float(np.sort(seen)[(seen.size - 1) // 2])
+        power, unit = 1, max(kind.n_levels - 1.0, 1.0)
     else:
-        n_levels = cells.kind.n_levels
-        counts = np.bincount(seen.astype(np.intp), minlength=n_levels)
-        log_score_alone = np.log((counts + 1.0 / n_levels) / (seen.size + 1.0))[truth.astype(np.intp)]
-        if cells.kind.is_ordered:
-            guess, constant = cells.quantile(0.5), float(np.sort(seen)[(seen.size - 1) // 2])
-            power, unit = 1, max(n_levels - 1.0, 1.0)
-        else:
-            guess, constant = cells.mode(), float(counts.argmax())
-            power, unit = 0, 1.0
+        guess, constant = cells.mode(), float(kind.tally(seen).argmax())
+        power, unit = 0, 1.0
     return pd.DataFrame(
         {
             "mass": _enclosing_mass(cells, truth, rng),
             "log_score": cells.log_density(truth),
-            "log_score_alone": log_score_alone,
+            "log_score_alone": kind.log_density_alone(seen, truth),
             "error": _loss(guess, truth, power, unit),
             "error_alone": _loss(np.full(truth.size, constant), truth, power, unit),
             "squared": power == 2,
@@ -255,39 +247,15 @@ def _judge_column(
     )
 
 
-def _enclosing_mass(cells: LevelCells | NumberCells, x: FloatArray, rng: np.random.Generator) -> FloatArray:
+def _enclosing_mass(cells: Cells, x: FloatArray, rng: np.random.Generator) -> FloatArray:
     """Return the mass of the smallest interval that holds each value: uniform if predictions are right."""
     chance = rng.random(x.size)
-    if isinstance(cells, LevelCells) and not cells.kind.is_ordered:
+    if not cells.kind.is_ordered:
         p = cells.probabilities
         own = p[np.arange(x.size), x.astype(np.intp)][:, None]
         more = np.where(p > own, p, 0.0).sum(axis=1)
         return np.asarray(more + chance * np.where(p == own, p, 0.0).sum(axis=1))
-    mass = np.zeros(x.size)
-    if isinstance(cells, LevelCells):
-        mass = np.exp(cells.log_density(x))
-    else:
-        lower, upper = cells.kind.bounds(x)
-        is_cell = lower < upper
-        mass[is_cell] = np.exp(cells.log_density(x)[is_cell])
-    return np.abs(2.0 * (cells.cdf(x) - chance * mass) - 1.0)
-
-
-def _density_alone(kind: NumericKind, seen: FloatArray, n_cells: int) -> NumberCells:
-    """Return a kernel density, on the pseudo-scale, of what is observed in the column."""
-    w = kind.pseudo(seen)
-    middle = np.subtract(*np.quantile(w, [0.75, 0.25])) / 1.34
-    width = 0.9 * (min(float(w.std()), middle) or float(w.std()) or 1.0) * w.size**-0.2
-    if w.size > _COMPONENTS:
-        w = np.quantile(w, (np.arange(_COMPONENTS) + 0.5) / _COMPONENTS)
-    cells = cells_of(
-        kind,
-        [np.full((n_cells, 1), center) for center in w],
-        np.full(w.size, max(width * width - kind.aux_variance, 1e-6)),
-        [np.empty(0)] * w.size,
-    )
-    assert isinstance(cells, NumberCells)
-    return cells
+    return np.abs(2.0 * (cells.cdf(x) - chance * cells.mass(x)) - 1.0)
 
 
 def _loss(guess: FloatArray, truth: FloatArray, power: int, unit: float) -> FloatArray:

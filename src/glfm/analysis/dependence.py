@@ -9,9 +9,10 @@ import numpy as np
 import pandas as pd
 
 from glfm.analysis.effects import central, influence
-from glfm.analysis.mutual_information import Outcomes, mutual_information, outcomes_of
+from glfm.analysis.mutual_information import mutual_information
 from glfm.errors import SchemaError, check_mass
 from glfm.frames.column import FloatArray
+from glfm.kinds.outcomes import Outcomes
 from glfm.posterior.fit import Fit
 from glfm.posterior.spacing import spaced, thinned
 
@@ -90,7 +91,7 @@ class Dependence:
         variances = np.array([draw.variances for draw in self._draws])
         found = []
         for d, (kind, part) in enumerate(zip(problem.kinds.values(), problem.slices, strict=True)):
-            sd = np.sqrt(variances[:, d] + getattr(kind, "aux_variance", 0.0))
+            sd = np.sqrt(variances[:, d] + kind.aux_variance)
             lowest, highest = (low[part].min(initial=np.inf), high[part].max(initial=-np.inf))
-            found.append(outcomes_of(kind, float(lowest), float(highest), float(sd.min()), float(sd.max())))
+            found.append(kind.outcomes(float(lowest), float(highest), float(sd.min()), float(sd.max())))
         return found

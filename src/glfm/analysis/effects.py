@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from glfm.frames.column import FloatArray
 from glfm.frames.times import format_days
 from glfm.kinds.base import Kind
-from glfm.kinds.levelled import LevelledKind
-from glfm.kinds.numeric import NumericKind
 from glfm.posterior.alignment import Alignment
 from glfm.posterior.fit import Fit
 from glfm.posterior.spacing import spaced
@@ -177,8 +175,7 @@ class _Measures:
         effect[:, -n_levels or off.shape[1] :] = (on - off)[:, -n_levels or off.shape[1] :] / self.unit
         if n_levels < off.shape[1]:  # numbers and ordinals have a direction of their own
             step = (switched.on - switched.off)[:, 0, 0] / switched.spread
-            link = self.kind.link if isinstance(self.kind, NumericKind) else None
-            effect[:, 0] = step if link is None or link.increasing else -step
+            effect[:, 0] = self.kind.direction * step
         return off, on, effect
 
     def _measure(self, location: FloatArray, variance: float, theta: FloatArray) -> FloatArray:
@@ -195,19 +192,15 @@ class _Measures:
 
     def _values(self, location: FloatArray, variance: float, theta: FloatArray) -> FloatArray:
         """Return the measures of single cells, cells x measures."""
-        if isinstance(self.kind, NumericKind):
-            return self.kind.mean(location, variance, theta)[:, None]
-        assert isinstance(self.kind, LevelledKind)
         p = self.kind.probabilities(location, variance, theta)
-        return np.column_stack([p @ np.arange(1.0, p.shape[1] + 1.0), p]) if self.kind.is_ordered else p
+        return np.column_stack([self.kind.mean(location, variance, theta), p]) if self.kind.is_ordered else p
 
 
 def _measures(kind: Kind, counts: NDArray[np.int64]) -> _Measures:
-    if not isinstance(kind, LevelledKind):
-        return _Measures(kind, [None], np.empty(0))
     share = (counts + 0.5) / (counts.sum() + 0.5 * kind.n_levels)  # a level never seen has a unit too
-    unit = np.sqrt(share * (1.0 - share)) if kind.n_levels > 1 else np.ones(1)  # alone, nothing can change
-    levels: list[object] = list(kind.levels or [None])
+    # One level alone cannot change.
+    unit = np.sqrt(share * (1.0 - share)) if kind.n_levels > 1 else np.ones(kind.n_levels)
+    levels: list[object] = list(kind.levels or [None] * kind.n_levels)
     return _Measures(kind, [None, *levels] if kind.is_ordered else levels, unit)
 
 
@@ -266,7 +259,7 @@ def implications(
         else:
             words = f"the mean position of {column}" if column in levelled else str(column)
         verb = "raises" if row["with"] >= row["without"] else "lowers"
-        time = getattr((kinds or {}).get(column), "time", None)
+        time = kinds[column].time if kinds else None
         ends = [format_days(row[end], time) if time else _short(row[end]) for end in ("without", "with")]
         phrases.append(f"{verb} {words} from {ends[0]} to {ends[1]}")
     return phrases[:most]

@@ -15,16 +15,14 @@ from glfm.analysis.similarity import similarities
 from glfm.errors import DataError, SchemaError
 from glfm.frames.column import FloatArray
 from glfm.frames.times import format_time
-from glfm.kinds.levelled import LevelledKind
-from glfm.kinds.numeric import NumericKind
+from glfm.kinds.cells import Cells
 from glfm.posterior.alignment import Alignment
-from glfm.posterior.cells import LevelCells, NumberCells, column_cells
 from glfm.posterior.fit import Fit
 from glfm.posterior.predictive import tail_of
 from glfm.posterior.row_choice import is_table, position, read_rows
 from glfm.posterior.rows import NewRows
 from glfm.posterior.uncertainty import cell_table
-from glfm.sampling.draws import Draw
+from glfm.sampling.draws import Draw, column_cells
 from glfm.sampling.problem import Problem
 from glfm.schema.conditions import check_column
 
@@ -196,7 +194,7 @@ class _Placed:
         #: The places of the row itself.
         self.itself = np.arange(0, len(every), len(each))
 
-    def cells(self, d: int) -> LevelCells | NumberCells:
+    def cells(self, d: int) -> Cells:
         """Return the cells of a column, with one component per draw and placing."""
         layout = self._draws[0].layout
         part, n_free = layout.slices[d], layout.kind(d).n_free
@@ -225,12 +223,10 @@ def _without(draw: Draw, position: int | None, features: NDArray[np.intp]) -> Dr
     return replace(draw, weights=weights, packed=np.packbits(rest, axis=1))
 
 
-def _predictions(
-    cells: LevelCells | NumberCells, spread: float, tail: float
-) -> tuple[pd.DataFrame, NDArray[np.intp]]:
+def _predictions(cells: Cells, spread: float, tail: float) -> tuple[pd.DataFrame, NDArray[np.intp]]:
     """Return the predictions of all cells, and the level (0 for a number) that the first of them predicts."""
     table = cell_table(cells, spread, tail)
-    level = table["value"].to_numpy()[:1].astype(np.intp) if isinstance(cells, LevelCells) else np.zeros(1)
+    level = table["value"].to_numpy()[:1].astype(np.intp) if cells.kind.n_levels else np.zeros(1)
     for name in ("value", "lower", "upper"):
         if name in table:
             table[name] = cells.kind.decode(table[name].to_numpy()).astype(object)
@@ -288,12 +284,10 @@ def _measure(draw: Draw, d: int, location: FloatArray, value: NDArray[np.intp]) 
     kind = draw.layout.kind(d)
     variance, theta = float(draw.variances[d]), draw.thetas[d]
     flat = np.ascontiguousarray(location.reshape(-1, kind.n_free))
-    if isinstance(kind, LevelledKind):
-        p = kind.probabilities(flat, variance, theta)
-        each = p @ np.arange(1.0, p.shape[1] + 1.0) if kind.is_ordered else p[:, value[0]]
-    else:
-        assert isinstance(kind, NumericKind)
+    if kind.is_ordered:
         each = kind.mean(flat, variance, theta)
+    else:
+        each = kind.probabilities(flat, variance, theta)[:, value[0]]
     return np.asarray(each.reshape(location.shape[:2]).mean(axis=0))
 
 
@@ -301,18 +295,16 @@ def _columns(
     problem: Problem,
     x: FloatArray,
     given: NDArray[np.intp],
-    cells: LevelCells | NumberCells,
+    cells: Cells,
     table: pd.DataFrame,
     value: NDArray[np.intp],
     spread: float,
 ) -> pd.DataFrame:
     """Return what is predicted without each given column."""
-    if isinstance(cells, LevelCells):
-        p = cells.probabilities
-        middle = p @ np.arange(p.shape[1]) if cells.kind.is_ordered else p[:, value[0]]
+    if cells.kind.is_number:
+        middle = cells.kind.direction * np.mean(cells.locations, axis=0)[:, 0] / np.sqrt(spread)
     else:
-        sign = 1.0 if cells.kind.link.increasing else -1.0
-        middle = sign * np.mean(cells.locations, axis=0)[:, 0] / np.sqrt(spread)
+        middle = cells.mean() if cells.kind.is_ordered else cells.probabilities[:, value[0]]
     kinds = list(problem.kinds.values())
     known = np.empty(given.size, dtype=object)
     known[:] = [kinds[j].decode(x[[j]])[0] for j in given]

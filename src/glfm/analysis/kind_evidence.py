@@ -24,8 +24,8 @@ from glfm.kinds.categorical import Categorical
 from glfm.kinds.ordinal import Ordinal
 from glfm.kinds.positive import Positive
 from glfm.kinds.real import Real
-from glfm.posterior.cells import NumberCells, column_cells
 from glfm.sampling.chain import Chain
+from glfm.sampling.draws import column_cells
 from glfm.sampling.engine import LocalEngine
 from glfm.sampling.priors import Priors, Schedule
 from glfm.sampling.problem import LocalProblem
@@ -88,7 +88,7 @@ def plausible(column: Column, kind: Kind) -> list[Kind]:
     elif few and column.type == "string":
         order = _by_number(column.distinct)
         options = [] if order is None else [Ordinal(levels=order)]
-    elif kind.name == "count" and len(column.distinct) > _MOST_LEVELS:
+    elif kind.is_whole and len(column.distinct) > _MOST_LEVELS:
         options = [Positive(), Real()]
     return [kind, *(other for other in options if type(other) is not type(kind))]
 
@@ -200,16 +200,7 @@ def _log_probability(chain: Chain, d: int, rows: NDArray[np.intp], x: FloatArray
     """Return the log probability of each value as it was written down, given the rest of its row."""
     part = chain.problem.slices[d]
     cells = column_cells(chain.draws, d, [draw.location(rows, part) for draw in chain.draws])
-    if not isinstance(cells, NumberCells) or cells.kind.name == "count":
-        return cells.log_density(x)
-    # Of a density, a whole number has the unit around it: a probability, as that of a count or a level.
-    kind = cells.kind
-    lower, upper = kind.place(x - 0.5), kind.place(x + 0.5)
-    if kind.atom is not None:
-        zero = x == 0.0
-        lower = np.where(zero, kind.atom[0], np.maximum(lower, kind.atom[1]))
-        upper = np.where(zero, kind.atom[1], upper)
-    return cells.log_mass(lower, upper)
+    return cells.log_mass_near(x)
 
 
 _COLUMNS = ["kind", "cells", "log_score", "difference", "error", "chosen"]

@@ -15,8 +15,6 @@ from glfm.analysis.pooling import pool
 from glfm.errors import DataError, SchemaError, check_mass
 from glfm.frames.column import FloatArray
 from glfm.kinds.base import Kind
-from glfm.kinds.levelled import LevelledKind
-from glfm.kinds.numeric import NumericKind
 from glfm.posterior.predictive import Predictive
 
 if TYPE_CHECKING:
@@ -167,8 +165,7 @@ def sweep(
         columns=["estimate", "lower", "upper"],
         index=pd.Index(steps, name="delta"),
     ).assign(imputed=imputed)
-    levels = getattr(kind, "levels", None) or ()
-    chosen = None if position is None else levels[position]
+    chosen = None if position is None else (kind.levels or ())[position]
     result = Sensitivity(column, chosen, _name(column, kind, chosen, statistic), table)
     if threshold is not None:
         result.tipping(threshold)  # which refuses what is no number
@@ -181,22 +178,20 @@ def sweep(
 
 def _unit(kind: Kind, spread: float, position: int | None) -> FloatArray:
     """Return what delta = 1 adds to each free pseudo-column: it always raises the value, or the level."""
-    if isinstance(kind, NumericKind):
-        return np.array([math.sqrt(spread) * (1.0 if kind.link.increasing else -1.0)])
-    sd = math.sqrt(kind.noise_variance or 1.0)
+    step = kind.step(spread)
     unit = np.zeros(kind.n_free)
     if position is None:
-        unit[:] = sd
+        unit[:] = kind.direction * step
     elif position < kind.n_free:
-        unit[position] = sd
+        unit[position] = step
     else:  # the last level has no pseudo-column: it wins as much by others losing
-        unit[:] = -sd
+        unit[:] = -step
     return unit
 
 
 def _read_level(column: str, kind: Kind, level: Any) -> int | None:
     """Return the position of the level to shift; None: the kind has an order, which is shifted as a whole."""
-    if not isinstance(kind, LevelledKind) or kind.is_ordered:
+    if kind.is_ordered:
         if level is not None:
             raise SchemaError(
                 f"Column {column!r} is {kind.name} and is shifted as a whole: leave out level, which is for "
@@ -236,7 +231,7 @@ def _scores(kind: Kind, x: FloatArray, position: int | None) -> FloatArray:
     """Return the numbers whose mean is told: values, positions from 1, or whether a cell is at the level."""
     if position is not None:
         return np.asarray(x == position, dtype=np.float64)
-    return x if isinstance(kind, NumericKind) else x + 1.0
+    return x if kind.is_number else x + 1.0
 
 
 def _mean_of(scores: FloatArray, share: bool) -> tuple[float, float]:
@@ -316,7 +311,7 @@ def _name(column: str, kind: Kind, level: Any, statistic: Statistic | None) -> s
         return "the statistic" if named == "<lambda>" else named
     if level is not None:
         return f"the share of {column} = {level}"
-    return f"the mean of {column}" if isinstance(kind, NumericKind) else f"the mean level of {column}"
+    return f"the mean of {column}" if kind.is_number else f"the mean level of {column}"
 
 
 def _top_ticks(imputed: pd.Series[float]) -> dict[str, Any]:

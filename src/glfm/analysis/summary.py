@@ -15,13 +15,13 @@ from glfm.analysis.dependence import Dependence
 from glfm.analysis.effects import central, feature_effects, implications, noticeable
 from glfm.errors import SchemaError, check_name
 from glfm.frames.column import FloatArray
-from glfm.kinds.levelled import LevelledKind
-from glfm.kinds.mappings import LARGEST
-from glfm.kinds.numeric import NumericKind
+from glfm.kinds.base import Kind
+from glfm.kinds.cells import Cells
+from glfm.kinds.links import VALUE_LIMIT
 from glfm.posterior.alignment import Alignment
-from glfm.posterior.cells import LevelCells, NumberCells, column_cells
 from glfm.posterior.fit import Fit
 from glfm.posterior.rows import Rows
+from glfm.sampling.draws import column_cells
 
 __all__ = ["EMPIRICAL", "NONE", "OTHER", "Summary", "pattern_name"]
 
@@ -37,7 +37,7 @@ _GRID = 200  # points of a density
 _TAIL = 0.005  # share of the observed cells that a grid may leave out on each side
 _MOST_GROUPS = 200
 _FEWEST_BINS, _MOST_BINS = 5, 200
-_LOG_HIGHEST = math.log(LARGEST)  # of a density
+_LOG_HIGHEST = math.log(VALUE_LIMIT)  # of a density
 
 Pattern = str | Iterable[str]
 
@@ -185,7 +185,7 @@ class Summary:
     def _groups(self, by: str) -> tuple[list[Any], NDArray[np.intp]]:
         """Return the values of a column, and each row's (-1: a hole)."""
         kind = self._problem.kinds.get(by)
-        if isinstance(kind, LevelledKind):
+        if kind is not None and kind.n_levels:
             x = self.fit.rows.x[:, list(self._problem.names).index(by)]
             return list(kind.levels or ()), np.where(np.isnan(x), -1, x).astype(np.intp)
         check_name(by, self.fit.names, "column")
@@ -219,7 +219,7 @@ class Summary:
 
     # ---- columns under patterns
 
-    def cells(self, column: str, features: Sequence[str], n: int = 1) -> LevelCells | NumberCells:
+    def cells(self, column: str, features: Sequence[str], n: int = 1) -> Cells:
         """Return `n` equal cells of a column in a row with these features and no others.
 
         Draws in which one of the features is not found again say nothing of the pattern and are left out.
@@ -245,18 +245,15 @@ class Summary:
         chosen = self.read_patterns(patterns)
         x = self.fit.rows.x[:, self._problem.names.index(column)]
         seen = x[~np.isnan(x)]
-        if isinstance(kind, LevelledKind):
+        if kind.n_levels:
             if grid is not None:
                 raise SchemaError(f"Column {column!r} has levels: a grid is for columns of numbers.")
             share = np.bincount(seen.astype(np.intp), minlength=kind.n_levels) / max(seen.size, 1)
             columns = {EMPIRICAL: share}
             for name, features in chosen.items():
-                cells = self.cells(column, features)
-                assert isinstance(cells, LevelCells)
-                columns[name] = cells.probabilities[0]
+                columns[name] = self.cells(column, features).probabilities[0]
             levels = kind.decode(np.arange(kind.n_levels, dtype=np.float64))
             return pd.DataFrame(columns, index=pd.Index(levels, name=column, dtype=object))
-        assert isinstance(kind, NumericKind)
         at = self._grid(column, kind, seen, chosen) if grid is None else np.asarray(grid, dtype=np.float64)
         columns = {EMPIRICAL: empirical(at, seen, kind)}
         for name, features in chosen.items():
@@ -264,9 +261,7 @@ class Summary:
             columns[name] = np.exp(np.minimum(log_density, _LOG_HIGHEST))
         return pd.DataFrame(columns, index=pd.Index(at, name=column))
 
-    def _grid(
-        self, column: str, kind: NumericKind, seen: FloatArray, chosen: dict[str, list[str]]
-    ) -> FloatArray:
+    def _grid(self, column: str, kind: Kind, seen: FloatArray, chosen: dict[str, list[str]]) -> FloatArray:
         """Return values that cover what was seen, and the patterns as far as it may matter."""
         ends = [np.quantile(seen, [_TAIL, 1.0 - _TAIL])] if seen.size else []
         for features in chosen.values():
@@ -275,14 +270,14 @@ class Summary:
         bottom, top = np.min(ends), np.max(ends)
         if not bottom < top:
             top = bottom + max(abs(bottom), 1.0) * 1e-3
-        if kind.name == "count":
+        if kind.is_whole:
             first, last = int(np.floor(bottom)), int(np.ceil(top))
             step = max(1, -(-(last - first + 1) // _GRID))
             return np.arange(first, last + 1, step, dtype=np.float64)
         at = np.linspace(bottom, top, _GRID)
         if kind.points.size:  # they have a probability, all other values have a density
-            at = at[np.equal(*kind.bounds(at))]
-        return at if kind.atom is None else np.append(0.0, at)
+            at = at[~kind.has_mass(at)]
+        return np.sort(np.append(kind.atoms, at))
 
 
 def _status(row: pd.Series[Any], has_effect: bool) -> str:
@@ -297,11 +292,11 @@ def _status(row: pd.Series[Any], has_effect: bool) -> str:
     return "clear" if has_effect else "faint"
 
 
-def empirical(at: FloatArray, seen: FloatArray, kind: NumericKind) -> FloatArray:
+def empirical(at: FloatArray, seen: FloatArray, kind: Kind) -> FloatArray:
     """Return shares of counts, else heights of a histogram; values of their own, as zeros, have a share."""
     if not seen.size:
         return np.full(at.size, np.nan)
-    if kind.name == "count" and at.size > 1 and at[1] - at[0] == 1.0:
+    if kind.is_whole and at.size > 1 and at[1] - at[0] == 1.0:
         return np.array([(seen == value).mean() for value in at])
     rest = seen[~np.isin(seen, kind.points)]
     height = np.zeros(at.size)
@@ -334,4 +329,4 @@ def histogram_heights(values: FloatArray, edges: FloatArray) -> FloatArray:
     """Return the heights of a histogram of area 1; those of tiny values are large, but finite."""
     with np.errstate(over="ignore"):
         heights = np.histogram(values, edges)[0] / values.size / np.diff(edges)
-    return np.minimum(heights, LARGEST)
+    return np.minimum(heights, VALUE_LIMIT)

@@ -14,14 +14,10 @@ from glfm.frames.column import FloatArray
 from glfm.frames.frame import Frame
 from glfm.kernels.mixture import mixture_log_density, mixture_log_mass
 from glfm.kinds.base import Kind
-from glfm.kinds.count import Count
-from glfm.kinds.levelled import LevelledKind
-from glfm.kinds.numeric import NumericKind
-from glfm.kinds.positive import Positive
 from glfm.schema import Schema
 from glfm.schema.encoding import encode
 
-__all__ = ["GaussianBaseline", "cell_bounds"]
+__all__ = ["GaussianBaseline"]
 
 _ROWS_AT_ONCE = 4096  # bounds the memory for the draws of a column
 
@@ -69,7 +65,7 @@ class GaussianBaseline(BaseEstimator, ABC):  # type: ignore[misc]
             x = kind.encode(self._frame.column(name))
             for rows in _chunks(np.flatnonzero(np.isnan(x))):
                 means, _ = self._components(d, rows)
-                x[rows] = _allowed(kind, self._center[d] + self._spread[d] * means.mean(axis=1))
+                x[rows] = kind.nearest(self._center[d] + self._spread[d] * means.mean(axis=1))
             filled[name] = kind.decode(x)
         return self._frame.complete(filled)
 
@@ -89,7 +85,7 @@ class GaussianBaseline(BaseEstimator, ABC):  # type: ignore[misc]
     def _scores(self, d: int, kind: Kind, x: FloatArray) -> FloatArray:
         """Return the log density of one encoded value per row."""
         score = np.full(x.size, np.nan)
-        lower, upper = ((bound - self._center[d]) / self._spread[d] for bound in cell_bounds(kind, x))
+        lower, upper = ((end - self._center[d]) / self._spread[d] for end in kind.rounds_from(x))
         for rows in _chunks(np.flatnonzero(~np.isnan(x))):
             means, sds = self._components(d, rows)
             a, b = lower[rows], upper[rows]
@@ -99,28 +95,6 @@ class GaussianBaseline(BaseEstimator, ABC):  # type: ignore[misc]
             score[rows[point]] = density - np.log(self._spread[d])
             score[rows[~point]] = mixture_log_mass(a[~point], b[~point], means[~point], sds, whole[~point])
         return score
-
-
-def cell_bounds(kind: Kind, x: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the interval of numbers that round to each encoded value; lower equals upper for a point."""
-    if isinstance(kind, LevelledKind | Count):
-        last = kind.n_levels - 1 if isinstance(kind, LevelledKind) else np.inf
-        return np.where(x == 0, -np.inf, x - 0.5), np.where(x == last, np.inf, x + 0.5)
-    if isinstance(kind, Positive) and kind.atom is not None:
-        smallest = kind.smallest or 0.0
-        zero = (x == 0) | (x < smallest)
-        return np.where(zero, -np.inf, x), np.where(zero, smallest, x)
-    return x, x
-
-
-def _allowed(kind: Kind, x: FloatArray) -> FloatArray:
-    """Return the nearest values that the kind allows."""
-    if isinstance(kind, LevelledKind):
-        return np.clip(np.rint(x), 0.0, kind.n_levels - 1.0)
-    if isinstance(kind, Positive):
-        return np.maximum(x, np.finfo(np.float64).tiny) if kind.atom is None else np.maximum(x, 0.0)
-    assert isinstance(kind, NumericKind)
-    return kind.nearest(x)
 
 
 def _moments(x: FloatArray) -> tuple[float, float]:

@@ -65,7 +65,6 @@ def ask(
 def _read_given(given: list[str] | None, schema: Schema) -> dict[str, Any]:
     """Return the values of --given, each converted for the kind of its column."""
     from glfm.frames.times import read_time
-    from glfm.kinds.levelled import LevelledKind
     from glfm.schema.conditions import check_column
 
     known: dict[str, Any] = {}
@@ -74,13 +73,13 @@ def _read_given(given: list[str] | None, schema: Schema) -> dict[str, Any]:
         if not equals:
             raise DataError(f"--given {text!r} has no value: write it as column=value.")
         kind = check_column(schema, name)
-        if isinstance(kind, LevelledKind):
+        if kind.n_levels:
             levels = {str(level): level for level in kind.levels or ()}
             if value not in levels:
                 raise DataError(f"Column {name!r} has no level {value!r}: give one of {listing(levels)}.")
             known[name] = levels[value]
             continue
-        time = getattr(kind, "time", None)
+        time = kind.time
         try:
             known[name] = float(value) if time is None else read_time(value, time)
         except ValueError:

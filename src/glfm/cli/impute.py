@@ -160,4 +160,4 @@ def _numbers(text: str) -> list[float]:
 def _level(model: GLFM, column: str, text: str) -> Any:
     """Return the level with this text, or the text itself, which the model will refuse."""
     kind = model.schema_.get(column)
-    return next((level for level in getattr(kind, "levels", None) or () if str(level) == text), text)
+    return next((level for level in (kind.levels if kind else None) or () if str(level) == text), text)

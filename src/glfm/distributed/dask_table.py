@@ -25,8 +25,6 @@ from glfm.distributed.placement import RemoteShards
 from glfm.errors import DataError
 from glfm.frames.column import FloatArray
 from glfm.kinds import Kind
-from glfm.kinds.levelled import LevelledKind, entropy
-from glfm.kinds.numeric import NumericKind
 from glfm.posterior.fit import Fit
 from glfm.posterior.predictive import How, check_imputations
 from glfm.posterior.spacing import spaced
@@ -130,7 +128,7 @@ def read(
     parts = data.to_delayed(optimize_graph=False)
     surveys = _compute(client, [dask.delayed(partitions.survey)(part) for part in parts])
     levelled = Schema({} if given is None else given).items()
-    partitions.check_alike(surveys, [name for name, kind in levelled if getattr(kind, "levels", None)])
+    partitions.check_alike(surveys, [name for name, kind in levelled if kind and kind.levels])
     ends = np.cumsum([survey.n_rows for survey in surveys])
     schema = given if _is_whole(given, data) else Schema.infer(_sample(client, parts, surveys, ends), given)
     assert isinstance(schema, Schema)
@@ -199,12 +197,7 @@ def _is_whole(given: object, data: Any) -> bool:
     """Whether a schema leaves nothing open."""
     if not isinstance(given, Schema) or list(given) != [str(name) for name in data.columns]:
         return False
-    return all(
-        kind is None
-        or (isinstance(kind, LevelledKind) and kind.levels is not None)
-        or (isinstance(kind, NumericKind) and kind._is_learnt)
-        for kind in given.values()
-    )
+    return all(kind is None or kind.is_learnt for kind in given.values())
 
 
 def _sample(
@@ -253,15 +246,8 @@ def _known(kinds: Mapping[str, Kind], found: Sequence[list[Any]]) -> ColumnFacts
     spreads, counts = [], []
     for d, kind in enumerate(kinds.values()):
         total: FloatArray = np.sum([one[d] for one in found], axis=0)
-        spread = 1.0
-        if isinstance(kind, LevelledKind):
-            share = total / total.sum() if total.sum() else np.full(total.size, 1.0 / total.size)
-            spread = float(entropy(share))
-        elif isinstance(kind, NumericKind) and total[0]:
-            variance = float(total[2] / total[0] - np.square(total[1] / total[0]))
-            spread = variance if variance > 1e-12 else 1.0
-        spreads.append(spread)
-        counts.append(total.astype(np.int64) if isinstance(kind, LevelledKind) else np.zeros(0, np.int64))
+        spreads.append(kind.spread_of(total))
+        counts.append(total.astype(np.int64) if kind.n_levels else np.zeros(0, np.int64))
     return ColumnFacts(tuple(spreads), tuple(counts))
 
 

@@ -15,8 +15,6 @@ from glfm.errors import DataError
 from glfm.frames.column import Column, FloatArray
 from glfm.frames.frame import Frame
 from glfm.kinds import Kind
-from glfm.kinds.levelled import LevelledKind
-from glfm.kinds.numeric import NumericKind
 from glfm.posterior.fit import Fit
 from glfm.posterior.predictive import How, Predictive
 from glfm.posterior.rows import TrainingRows
@@ -171,19 +169,11 @@ def join(
     return LocalProblem(kinds, np.asfortranarray(np.concatenate(parts)), priors)
 
 
-def tally(problem: LocalProblem) -> list[Any]:
+def tally(problem: LocalProblem) -> list[FloatArray]:
     """Return per column what adds up over shards: counts of levels, or moments of a number."""
-    found: list[Any] = []
-    for d, kind in enumerate(problem.kinds.values()):
-        x = problem.x[~np.isnan(problem.x[:, d]), d]
-        if isinstance(kind, LevelledKind):
-            found.append(np.bincount(x.astype(np.intp), minlength=kind.n_levels).astype(np.int64))
-        elif isinstance(kind, NumericKind):
-            w = kind.pseudo(x)
-            found.append(np.array([w.size, w.sum(), np.square(w).sum()]))
-        else:
-            found.append(np.empty(0))
-    return found
+    observed = ~np.isnan(problem.x)
+    kinds = enumerate(problem.kinds.values())
+    return [kind.tally(problem.x[observed[:, d], d]) for d, kind in kinds]
 
 
 def fingerprint(problem: LocalProblem) -> int:

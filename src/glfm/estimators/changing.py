@@ -232,7 +232,7 @@ def _encoded(frame: Frame, schema: Schema, names: Iterable[str] | None = None) -
         column = frame.column(name)
         unseen = np.isnan(x[:, d]) & ~column.missing
         if unseen.any():
-            level, levels = column.values[unseen].tolist()[0], getattr(kinds[name], "levels", None) or ()
+            level, levels = column.values[unseen].tolist()[0], kinds[name].levels or ()
             known = ", ".join(map(repr, levels[:8])) + (", ..." if len(levels) > 8 else "")
             raise DataError(
                 f"Column {name!r} holds the level {level!r}, which is not one of {known}, "

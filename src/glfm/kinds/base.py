@@ -1,8 +1,11 @@
-"""What a kind of column is: everything the sampler and the predictive need to know of it, in one class.
+"""The protocol of a kind of column: everything the rest of the package asks of it, in one class.
 
 A kind is a frozen set of arguments. `learn` returns a copy in which everything that was left open is filled
 in from the observed cells. Inside the package a column is a float64 array of encoded values with NaN in the
 holes: numbers as they are, levels as their position.
+
+No other package tests which kind a column has; it asks one of the questions below. Those without a default
+must be answered by every kind; `NumericKind` and `LevelledKind` answer most of them for numbers and levels.
 """
 
 from __future__ import annotations
@@ -10,8 +13,9 @@ from __future__ import annotations
 import math
 import numbers
 from abc import ABC, abstractmethod
+from collections.abc import Hashable, Sequence
 from dataclasses import MISSING, dataclass, fields
-from typing import Any, ClassVar, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +24,10 @@ from glfm.errors import SchemaError
 from glfm.frames.column import Column, FloatArray
 from glfm.kernels.jit import Rng
 
+if TYPE_CHECKING:
+    from glfm.kinds.cells import Cells
+    from glfm.kinds.outcomes import Outcomes
+
 __all__ = ["KINDS", "Evidence", "Kind", "Ladder", "Noise", "Rng", "find_kind"]
 
 Evidence = tuple[NDArray[Any], ...]
@@ -27,7 +35,7 @@ KINDS: dict[str, type[Kind]] = {}
 
 
 class Noise(Protocol):
-    """Where `Kind.sample` takes its random numbers from: the first axis of every size is the rows.
+    """The random numbers of `Kind.sample`: the first axis of every size is the rows.
 
     A NumPy generator is one; another gives every row a stream of its own.
     """
@@ -54,7 +62,7 @@ class Ladder:
 
 @dataclass(frozen=True, kw_only=True)
 class Kind(ABC):
-    """Base of the kinds; see CONTRIBUTING, "Adding a kind".
+    """Base of the kinds; see docs/adding-a-kind.md.
 
     Parameters
     ----------
@@ -72,6 +80,10 @@ class Kind(ABC):
     is_number: ClassVar[bool] = False
     #: Medians and intervals make sense.
     is_ordered: ClassVar[bool] = False
+    #: Values are whole numbers, each with a probability.
+    is_whole: ClassVar[bool] = False
+    #: No encoded value lies below it.
+    lowest: ClassVar[float] = -math.inf
 
     noise_variance: float | None = None
     noise_prior: tuple[float, float] = (2.0, 2.0)
@@ -109,9 +121,23 @@ class Kind(ABC):
     def learn(self, column: Column) -> Self:
         """Fill in what was left open from the observed cells of `column`."""
 
+    @property
+    @abstractmethod
+    def is_learnt(self) -> bool:
+        """Whether nothing is left open."""
+
+    @property
+    def details(self) -> str:
+        """What a table of kinds says of it beside its name."""
+        return ""
+
     def to_predict(self) -> Self:
         """Return the kind with choices that predict best where it leaves them open."""
         return self
+
+    def with_transform(self, transform: object) -> Self:
+        """Return the kind with another external transform and a mapping that is to be learnt."""
+        raise SchemaError(f"A {self.name} column has no transform: leave it out.")
 
     @abstractmethod
     def encode(self, column: Column) -> FloatArray:
@@ -132,6 +158,57 @@ class Kind(ABC):
     @abstractmethod
     def decode(self, x: FloatArray) -> NDArray[Any]:
         """Return encoded values (no holes) as the user knows them: numbers or levels."""
+
+    def decode_one(self, x: float) -> Any:
+        """Return one encoded value as the user knows it, as a plain Python object."""
+        value = self.decode(np.array([x]))[0]
+        if self.is_whole:
+            return int(value)
+        return value.item() if isinstance(value, np.generic) else value
+
+    # ---- values
+
+    @property
+    def levels(self) -> tuple[Hashable, ...] | None:
+        """The values in the order of their codes, where they are a finite list; None: they are not."""
+        return None
+
+    @property
+    def n_levels(self) -> int:
+        """How many levels there are; 0 if the values are not a finite list."""
+        return 0
+
+    @property
+    def time(self) -> str | None:
+        """What an encoded number of days stands for: "date", "datetime" or "duration"; None: a number."""
+        return None
+
+    @property
+    def transform(self) -> Any:
+        """The external transform of the values, if there is one."""
+        return None
+
+    @property
+    def atoms(self) -> FloatArray:
+        """Values with a probability of their own by definition, as the zeros of a positive column."""
+        return np.empty(0)
+
+    @property
+    def points(self) -> FloatArray:
+        """All values with a probability among others that have a density."""
+        return self.atoms
+
+    def has_mass(self, x: FloatArray) -> NDArray[np.bool_]:
+        """Return which values have a probability; the others have a density."""
+        return ~np.isnan(x)
+
+    def nearest(self, x: FloatArray) -> FloatArray:
+        """Return the allowed encoded value nearest to each number."""
+        return x
+
+    def rounds_from(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the ends of the numbers that are rounded to each value; equal ends: to no value."""
+        return x, x
 
     # ---- pseudo-observations
 
@@ -155,6 +232,32 @@ class Kind(ABC):
         """Whether the noise variance is sampled."""
         return self.is_number and self.noise_variance is None
 
+    @property
+    def aux_variance(self) -> float:
+        """Variance of u, the noise between a pseudo-observation y and the point y + u that is read."""
+        return 0.0
+
+    @property
+    def support(self) -> tuple[float, float]:
+        """The part of the pseudo-scale whose values the kind allows; the rest is truncated away."""
+        return -math.inf, math.inf
+
+    @property
+    def direction(self) -> float:
+        """1 if larger pseudo-observations are larger values, else -1."""
+        return 1.0
+
+    def pseudo(self, x: FloatArray) -> FloatArray:
+        """Return the point of the pseudo-scale that stands for each observed value."""
+        return x
+
+    def log_slope(self, x: FloatArray) -> FloatArray:
+        """Return what turns a log density on the pseudo-scale into that of a value.
+
+        0 where a value has a probability; minus infinity where no point of the pseudo-scale gives it.
+        """
+        return np.zeros_like(x)
+
     @abstractmethod
     def evidence(self, x: FloatArray) -> Evidence:
         """Return what the sampler must know of the encoded column `x`, computed once per fit."""
@@ -162,6 +265,13 @@ class Kind(ABC):
     def initial_theta(self) -> FloatArray:
         """Thresholds to start from; empty for kinds that have none."""
         return np.empty(0)
+
+    def sample_theta(self, rng: np.random.Generator) -> FloatArray:
+        """Draw thresholds from their prior."""
+        theta = self.initial_theta()
+        if theta.size:
+            raise NotImplementedError(f"The prior of the thresholds of kind {self.name!r} is not known.")
+        return theta
 
     def draw_theta(  # noqa: B027 - most kinds have neither
         self,
@@ -210,6 +320,27 @@ class Kind(ABC):
         """Return which of a cell's pseudo-observations is the largest, where `interval` is None."""
         return x
 
+    # ---- how far the observed cells of a column spread: the unit in which uncertainty is told
+
+    @abstractmethod
+    def spread(self, x: FloatArray) -> float:
+        """Return a variance on the pseudo-scale, or an entropy, of encoded values; holes are left out."""
+
+    @abstractmethod
+    def tally(self, x: FloatArray) -> FloatArray:
+        """Return sums over encoded values (no holes) that add up over the parts of a table.
+
+        Of a kind with levels they are how often each is observed.
+        """
+
+    @abstractmethod
+    def spread_of(self, tally: FloatArray) -> float:
+        """Return the spread of a column from the sum of its tallies."""
+
+    def step(self, spread: float) -> float:
+        """Return what a shift by one unit adds to a pseudo-observation."""
+        return math.sqrt(self.noise_variance or 1.0)
+
     # ---- distribution of a cell given one draw; location is rows x n_free
 
     @abstractmethod
@@ -221,6 +352,50 @@ class Kind(ABC):
     @abstractmethod
     def sample(self, rng: Noise, location: FloatArray, variance: float, theta: FloatArray) -> FloatArray:
         """Draw one encoded value per row."""
+
+    def sample_given(self, rng: Noise, y: FloatArray, variance: float, theta: FloatArray) -> FloatArray:
+        """Draw one encoded value per row given its pseudo-observations with weights."""
+        return self.sample(rng, y, 0.0, theta)  # without noise they are their own means
+
+    @abstractmethod
+    def mean(self, location: FloatArray, variance: float, theta: FloatArray) -> FloatArray:
+        """Return the mean of each cell: of its number, or of the position (from 1) of its level."""
+
+    def probabilities(self, location: FloatArray, variance: float, theta: FloatArray) -> FloatArray:
+        """Return the probability of every level for each row, rows x levels."""
+        return np.empty((location.shape[0], 0))
+
+    # ---- distribution of a cell over draws
+
+    @abstractmethod
+    def cells(
+        self, locations: Sequence[FloatArray], variances: FloatArray, thetas: Sequence[FloatArray]
+    ) -> Cells:
+        """Return the predictive distribution of some cells, one component per draw.
+
+        Parameters
+        ----------
+        locations
+            One array (rows x n_free) per draw.
+        variances, thetas
+            Noise variance and thresholds per draw.
+        """
+
+    @abstractmethod
+    def log_density_alone(self, seen: FloatArray, x: FloatArray) -> FloatArray:
+        """Return the log density of encoded values, estimated from those observed in the column alone."""
+
+    @abstractmethod
+    def outcomes(self, low: float, high: float, least: float, most: float) -> Outcomes:
+        """Return a finite set of outcomes that stands for the values of a column.
+
+        Parameters
+        ----------
+        low, high
+            Between which the means of its pseudo-observations lie.
+        least, most
+            Between which the standard deviation of y + u lies.
+        """
 
     # ---- JSON
 
@@ -241,7 +416,14 @@ class Kind(ABC):
     def from_dict(cls, data: dict[str, Any]) -> Kind:
         """Build the kind that `to_dict` described."""
         arguments = dict(data)
-        kind = find_kind(arguments.pop("kind", None))
+        name = arguments.pop("kind", None)
+        try:
+            kind = find_kind(name)
+        except SchemaError as error:
+            if not isinstance(name, str):
+                raise
+            wanted = f"import the file that defines it, or use one of {', '.join(sorted(KINDS))}"
+            raise SchemaError(f"Unknown kind {name!r}: {wanted}.") from error
         known = {field.name for field in fields(kind)}
         for name in arguments:
             if name not in known:

@@ -185,9 +185,13 @@ class Categorical(LevelledKind):
     def sample(self, rng: Noise, location: FloatArray, variance: float, theta: FloatArray) -> FloatArray:
         y = math.sqrt(variance) * rng.standard_normal((location.shape[0], self._n_groups))
         y[:, :-1] += location
-        return self.levels_of(rng, np.asarray(y.argmax(axis=1)))
+        return self._levels_of(rng, np.asarray(y.argmax(axis=1)))
 
-    def levels_of(self, rng: Noise, largest: NDArray[np.intp]) -> FloatArray:
+    def sample_given(self, rng: Noise, y: FloatArray, variance: float, theta: FloatArray) -> FloatArray:
+        last = math.sqrt(variance) * rng.standard_normal(y.shape[0])  # that of the level without weights
+        return self._levels_of(rng, np.column_stack([y, last]).argmax(axis=1))
+
+    def _levels_of(self, rng: Noise, largest: NDArray[np.intp]) -> FloatArray:
         """Return encoded values, given which pseudo-observations are the largest: the pool's at random."""
         if self.shares is None:
             return largest.astype(np.float64)

@@ -17,7 +17,7 @@ from glfm.kinds.numeric import NumericKind
 
 __all__ = ["Count"]
 
-_LARGEST = 2.0**53  # beyond it, x and x + 1 are the same float
+_EXACT_LIMIT = 2.0**53  # beyond it, x and x + 1 are the same float
 _MAX_EDGES = 512  # P(X >= x) is added up to here
 _NOTHING = 9.0  # standard deviations beyond which a normal tail is nothing
 
@@ -37,7 +37,7 @@ class Count(NumericKind):
     priority: ClassVar[int] = 30
     lowest: ClassVar[float] = 0.0
     default_mapping: ClassVar[str] = "softplus"
-    cell_width: ClassVar[float] = 1.0
+    is_whole: ClassVar[bool] = True
 
     aux_variance: float = 0.0
 
@@ -45,13 +45,13 @@ class Count(NumericKind):
     def claim(cls, column: Column) -> str | None:
         if not column.is_whole or not column.observed.size or (column.observed < 0).any():
             return None
-        if column.observed.max() >= _LARGEST:
+        if column.observed.max() >= _EXACT_LIMIT:
             return None
         return "whole numbers, none negative"
 
     def _allowed(self, x: FloatArray) -> tuple[NDArray[np.bool_], str]:
         rule = "only whole numbers from 0 to 2^53 are allowed"
-        return (x >= 0) & (x == np.floor(x)) & (x < _LARGEST), rule
+        return (x >= 0) & (x == np.floor(x)) & (x < _EXACT_LIMIT), rule
 
     def _representatives(self, x: FloatArray) -> FloatArray:
         return x + 0.5
@@ -72,10 +72,13 @@ class Count(NumericKind):
     def to_value(self, w: FloatArray) -> FloatArray:
         first = float(self.place(np.array([1.0]))[0])
         zero = w < first if self.link.increasing else w > first
-        return np.where(zero, 0.0, np.clip(np.floor(self.link.forward(w)), 0.0, _LARGEST))
+        return np.where(zero, 0.0, np.clip(np.floor(self.link.forward(w)), 0.0, _EXACT_LIMIT))
 
     def nearest(self, x: FloatArray) -> FloatArray:
-        return np.clip(np.rint(x), 0.0, _LARGEST)
+        return np.clip(np.rint(x), 0.0, _EXACT_LIMIT)
+
+    def rounds_from(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return np.where(x == 0, -np.inf, x - 0.5), x + 0.5
 
     def cdf(self, x: FloatArray, location: FloatArray, variance: float, theta: FloatArray) -> FloatArray:
         return super().cdf(np.floor(x), location, variance, theta)
@@ -112,7 +115,7 @@ class Count(NumericKind):
         if np.isinf(edge):
             return total
         return total + self._integral(
-            lambda w: integral(np.minimum(self.link.forward(w), _LARGEST)) - integral(start),
+            lambda w: integral(np.minimum(self.link.forward(w), _EXACT_LIMIT)) - integral(start),
             center,
             sd,
             low,

@@ -190,27 +190,31 @@ class Points(NamedTuple):
     fixed: NDArray[np.bool_]
 
 
-def find_points(x: FloatArray, smallest: float | None, width: float) -> Points:
+def find_points(x: FloatArray, open_ends: tuple[float, float], width: float) -> Points:
     """Return the points of a column.
 
     Parameters
     ----------
     x
         Observed values.
-    smallest
-        Values below it are a cell of their own, which ends there; None: there is none.
+    open_ends
+        Values below the first and values above the second are atoms; infinite: there is none.
     width
         Of a value's cell: 1 for counts, 0 for numbers.
     """
-    values, counts = np.unique(x if smallest is None else x[x >= smallest], return_counts=True)
-    before = x.size - counts.sum() + np.cumsum(counts) - counts
+    smallest, largest = open_ends
+    n_below = int((x < smallest).sum())
+    values, counts = np.unique(x[(x >= smallest) & (x <= largest)], return_counts=True)
+    before = n_below + np.cumsum(counts) - counts
     heavy = _is_heavy(values, counts, x.size)
-    light = ~heavy & (values != smallest)
+    light = ~heavy & (values != smallest) & (values != largest)
     ends = [(before[light] + 0.5 * counts[light], values[light] + 0.5 * width)]
     ends.append((before[heavy] + _EDGE, values[heavy]))
     ends.append(((before + counts)[heavy] - _EDGE, values[heavy] + width))
-    if smallest is not None:
-        ends.append((np.array([x.size - counts.sum() - _EDGE]), np.array([smallest])))
+    if smallest > -np.inf:
+        ends.append((np.array([n_below - _EDGE]), np.array([smallest])))
+    if largest < np.inf:
+        ends.append((np.array([n_below + counts.sum() + _EDGE]), np.array([largest])))
     below, at = (np.concatenate(part) for part in zip(*ends, strict=True))
     fixed = np.arange(at.size) >= light.sum()
     if width > 0:  # the end of one cell may be the start of the next

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -14,8 +14,11 @@ from numpy.typing import NDArray
 from glfm.errors import DataError, SchemaError
 from glfm.frames.column import Column, FloatArray, is_writable
 from glfm.kinds.base import Evidence, Kind
+from glfm.kinds.cells import entropy
+from glfm.kinds.level_cells import LevelCells
+from glfm.kinds.outcomes import LevelOutcomes
 
-__all__ = ["LevelledKind", "entropy"]
+__all__ = ["LevelledKind"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,6 +95,16 @@ class LevelledKind(Kind):
         return replace(self, levels=tuple(levels))
 
     @property
+    def is_learnt(self) -> bool:
+        return bool(self.levels)
+
+    @property
+    def details(self) -> str:
+        if self.levels is None:
+            return ""
+        return f"{len(self.levels)} level{'' if len(self.levels) == 1 else 's'}"
+
+    @property
     def n_levels(self) -> int:
         """How many levels there are (an empty column has one)."""
         if self.levels is None:
@@ -132,6 +145,13 @@ class LevelledKind(Kind):
     def evidence(self, x: FloatArray) -> Evidence:
         return (np.where(np.isnan(x), -1.0, x).astype(np.int32),)
 
+    def nearest(self, x: FloatArray) -> FloatArray:
+        return np.clip(np.rint(x), 0.0, self.n_levels - 1.0)
+
+    def rounds_from(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        last = self.n_levels - 1
+        return np.where(x == 0, -np.inf, x - 0.5), np.where(x == last, np.inf, x + 0.5)
+
     def spread(self, x: FloatArray) -> float:
         """Return the entropy (nats) of the frequencies of observed levels; of all levels if none is."""
         seen = x[~np.isnan(x)].astype(np.intp)
@@ -140,14 +160,31 @@ class LevelledKind(Kind):
         share = np.bincount(seen) / seen.size
         return float(entropy(share))
 
+    def tally(self, x: FloatArray) -> FloatArray:
+        return np.bincount(x.astype(np.intp), minlength=self.n_levels).astype(np.float64)
+
+    def spread_of(self, tally: FloatArray) -> float:
+        total = tally.sum()
+        return float(entropy(tally / total if total else np.full(tally.size, 1.0 / tally.size)))
+
     @abstractmethod
     def probabilities(self, location: FloatArray, variance: float, theta: FloatArray) -> FloatArray:
         """Return the probability of every level for each row, rows x levels."""
 
+    def mean(self, location: FloatArray, variance: float, theta: FloatArray) -> FloatArray:
+        return np.asarray(self.probabilities(location, variance, theta) @ np.arange(1.0, self.n_levels + 1.0))
 
-def entropy(p: FloatArray) -> FloatArray:
-    """Return the Shannon entropy, in nats, of probabilities along the last axis."""
-    return np.asarray(-(p * np.log(np.where(p > 0.0, p, 1.0))).sum(axis=-1))
+    def cells(
+        self, locations: Sequence[FloatArray], variances: FloatArray, thetas: Sequence[FloatArray]
+    ) -> LevelCells:
+        return LevelCells(self, locations, variances, thetas)
+
+    def log_density_alone(self, seen: FloatArray, x: FloatArray) -> FloatArray:
+        share = (self.tally(seen) + 1.0 / self.n_levels) / (seen.size + 1.0)
+        return np.asarray(np.log(share)[x.astype(np.intp)])
+
+    def outcomes(self, low: float, high: float, least: float, most: float) -> LevelOutcomes:
+        return LevelOutcomes(self)
 
 
 def _plain(level: Hashable) -> Hashable:

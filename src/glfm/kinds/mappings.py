@@ -1,35 +1,17 @@
-"""Monotone maps between pseudo-observations and values.
-
-A value is ``x = t^-1(unit * m(shift + scale * w))``: ``m`` is a mapping (affine, softplus, square or exp),
-``t`` an optional external transform. In place of ``shift + scale * w`` may stand a curve through the column's
-quantiles. `Link` composes them and is all that the kinds see.
-"""
+"""Mappings from the real line to values, and external transforms of values."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, cast, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from glfm.errors import SchemaError
 from glfm.frames.column import FloatArray
-from glfm.kinds.curves import Curve
 
-__all__ = [
-    "LARGEST",
-    "MAPPINGS",
-    "QUANTILE",
-    "TRANSFORMS",
-    "Link",
-    "Mapping",
-    "Transform",
-    "find_mapping",
-    "find_transform",
-]
+__all__ = ["MAPPINGS", "QUANTILE", "TRANSFORMS", "Mapping", "Transform", "find_mapping", "find_transform"]
 
 QUANTILE = "quantile"  # the name of a mapping that is a curve through a column's own quantiles
-LARGEST = 1e305  # no value of a mapping lies beyond it, so that sums of values are finite
 
 
 @runtime_checkable
@@ -179,65 +161,3 @@ def find_transform(transform: object) -> Transform | None:
     if isinstance(transform, tuple) and len(transform) == 3 and all(callable(part) for part in transform):
         return Transform(*transform)
     raise SchemaError(f"A transform is a name or (forward, inverse, derivative); got {transform!r}.")
-
-
-@dataclass(frozen=True)
-class Link:
-    """The whole map between the pseudo-scale and the values of a column."""
-
-    mapping: Mapping
-    transform: Transform | None
-    shift: float
-    scale: float
-    unit: float
-    increasing: bool = True
-    curve: Curve | None = None
-
-    def forward(self, w: ArrayLike) -> FloatArray:
-        """Value at the pseudo-observation `w`."""
-        w = np.asarray(w, dtype=np.float64)
-        with np.errstate(all="ignore"):
-            v = self.shift + self.scale * w if self.curve is None else self.curve.forward(w)
-            x = self.unit * self.mapping.forward(v)
-            x = x if self.transform is None else np.asarray(self.transform.inverse(x), dtype=np.float64)
-            return np.asarray(np.clip(x, -LARGEST, LARGEST))
-
-    def inverse(self, x: ArrayLike) -> FloatArray:
-        """Return the pseudo-observation whose value is `x`; NaN where no transform of `x` exists."""
-        return self._place(standard_inverse(self.mapping, self.transform, self.unit, x))
-
-    def _place(self, v: FloatArray) -> FloatArray:
-        with np.errstate(over="ignore"):
-            return (v - self.shift) / self.scale if self.curve is None else self.curve.inverse(v)
-
-    @property
-    def range(self) -> tuple[float, float]:
-        """The part of the pseudo-scale on which the transform has an inverse."""
-        if self.transform is None:
-            return -np.inf, np.inf
-        with np.errstate(all="ignore"):
-            ends = self.mapping.inverse(np.array(self.transform.range) / self.unit)
-        low, high = self._place(ends).tolist()
-        return (low if low > -np.inf else -np.inf), (high if high < np.inf else np.inf)
-
-    def log_slope(self, x: ArrayLike) -> FloatArray:
-        """Logarithm of the absolute derivative of `inverse`: the Jacobian of densities."""
-        x = np.asarray(x, dtype=np.float64)
-        with np.errstate(all="ignore"):
-            t = x if self.transform is None else self.transform.forward(x)
-            slope = self.mapping.log_slope(t / self.unit) - np.log(self.unit)
-            if self.curve is None:
-                slope = slope - np.log(self.scale)
-            else:
-                slope = slope + self.curve.log_slope(self.mapping.inverse(t / self.unit))
-            if self.transform is not None:
-                slope = slope + np.log(np.abs(self.transform.derivative(x)))
-        return cast(FloatArray, slope)
-
-
-def standard_inverse(mapping: Mapping, transform: Transform | None, unit: float, x: ArrayLike) -> FloatArray:
-    """Inverse before shift and scale: what the two are learnt from."""
-    x = np.asarray(x, dtype=np.float64)
-    with np.errstate(all="ignore"):
-        t = x if transform is None else np.asarray(transform.forward(x), dtype=np.float64)
-        return mapping.inverse(t / unit)

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -24,28 +23,27 @@ from glfm.kernels.gaussian import fill_truncated, interval_log_masses, truncated
 from glfm.kernels.jit import kernel
 from glfm.kernels.random import fill_normals
 from glfm.kinds.base import Evidence, Kind, Noise, Rng
-from glfm.kinds.curves import Curve, Knots, find_points, middle, read_knots, score, thin
-from glfm.kinds.mappings import (
-    MAPPINGS,
-    QUANTILE,
-    TRANSFORMS,
+from glfm.kinds.curves import find_points, middle, read_knots
+from glfm.kinds.links import (
     Link,
-    Mapping,
-    Transform,
-    find_mapping,
-    find_transform,
+    center_and_spread,
+    is_increasing,
+    learn_knots,
+    learn_unit,
+    quantile_link,
     standard_inverse,
 )
+from glfm.kinds.mappings import MAPPINGS, QUANTILE, TRANSFORMS, Mapping, find_mapping, find_transform
+from glfm.kinds.moments import normal_integral
+from glfm.kinds.number_cells import NumberCells, kernel_density
+from glfm.kinds.outcomes import NumberOutcomes
 
 __all__ = ["NumericKind"]
 
-_RULE, _CURVE_RULE = (np.polynomial.legendre.leggauss(n) for n in (40, 16))
-_REACH = 9.0  # standard deviations beyond which a normal density is nothing
-_LARGEST = 1e302  # number of a column: a thousand times it is a float too
+_CELL_LIMIT = 1e302  # of the numbers of a column: a thousand times it is a float too
 _NARROW = 1e-13  # beside 1 and its place on the pseudo-scale
 _FARTHEST = 1e150  # from zero on the pseudo-scale: sums of squares are finite
 _PANELS = 9  # between which the integral of a curve is taken
-_UNITS = 2.0 ** np.arange(-3, 4)  # in standard deviations: from nearly linear to nearly logarithmic
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,11 +72,7 @@ class NumericKind(Kind):
 
     is_number: ClassVar[bool] = True
     is_ordered: ClassVar[bool] = True
-    #: No value lies below it.
-    lowest: ClassVar[float] = -np.inf
     default_mapping: ClassVar[str] = "affine"
-    #: The part of the line that is read as one value; 0: a point.
-    cell_width: ClassVar[float] = 0.0
     #: Which times the kind models in days.
     times: ClassVar[tuple[str, ...]] = ()
 
@@ -124,17 +118,13 @@ class NumericKind(Kind):
     def _allowed(self, x: FloatArray) -> tuple[NDArray[np.bool_], str]:
         """Return which observed values are allowed, and what is, in words."""
 
-    @abstractmethod
     def _representatives(self, x: FloatArray) -> FloatArray:
         """Return the point that stands for each observed value when shift and scale are learnt."""
-
-    @abstractmethod
-    def bounds(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the ends of each value's interval on the pseudo-scale; equal ends: a point; NaN: a hole."""
+        return x
 
     def encode(self, column: Column) -> FloatArray:
         x = self._read(column)
-        if self._is_learnt:
+        if self.is_learnt:
             observed = x[~np.isnan(x)]
             _check_reached(column, observed, self.pseudo(observed), _FARTHEST)
         return x
@@ -145,7 +135,7 @@ class NumericKind(Kind):
     def _read(self, column: Column) -> FloatArray:
         """Return the values if the kind allows them all."""
         if column.type == "date":
-            known = self.time if self.time or not self._is_learnt else "number"
+            known = self.time if self.time or not self.is_learnt else "number"
             return self._checked(column, read_days(column, self.name, self.times, known))
         if self.time is not None and column.observed.size:
             raise DataError(
@@ -169,11 +159,11 @@ class NumericKind(Kind):
             raise DataError(
                 f"Column {column.name!r} holds an infinite value: replace it by a number or a hole."
             )
-        large = observed[np.abs(observed) > _LARGEST]
+        large = observed[np.abs(observed) > _CELL_LIMIT]
         if large.size:
             raise DataError(
                 f"Column {column.name!r} holds {large[0]:.16g}, but no number may be larger than "
-                f"{_LARGEST:g}: choose another unit of measurement."
+                f"{_CELL_LIMIT:g}: choose another unit of measurement."
             )
         allowed, rule = self._allowed(observed)
         if not allowed.all():
@@ -193,18 +183,19 @@ class NumericKind(Kind):
         learnt = self._learn_more(x)
         if column.type == "date" and self.time is None:
             learnt = replace(learnt, time=time_of(column))
-        if self._is_learnt:
+        if self.is_learnt:
             return learnt
         points = learnt._representatives(x)
         transform = find_transform(self.transform)
         mapping_name, mapping = self._mapping
-        unit = self.unit or _learn_unit(points, mapping, transform)
+        unit = self.unit or learn_unit(points, mapping, transform)
         v = standard_inverse(mapping, transform, unit, points)
         _check_reached(column, x, v)
         if self.is_quantile:
-            knots = self.knots or learnt._learn_knots(x, Link(mapping, transform, 0.0, 1.0, unit))
-            return replace(learnt, unit=unit, knots=knots)
-        center, spread = _center_and_spread(v)
+            plain = Link(mapping, transform, 0.0, 1.0, unit)
+            through = find_points(x, learnt._open_ends, float(self.is_whole))
+            return replace(learnt, unit=unit, knots=self.knots or learn_knots(plain, through, x.size))
+        center, spread = center_and_spread(v)
         return replace(
             learnt,
             mapping=mapping_name,
@@ -217,36 +208,27 @@ class NumericKind(Kind):
         given = self.mapping, self.transform, self.shift, self.scale, self.unit
         return self if any(one is not None for one in given) else replace(self, mapping=QUANTILE)
 
+    def with_transform(self, transform: object) -> Self:
+        return replace(self, transform=transform, mapping=None, shift=None, scale=None, unit=None, knots=None)
+
     def _learn_more(self, x: FloatArray) -> Self:
+        """Fill in what a kind has beside its mapping from observed values."""
         return self
 
-    def _learn_knots(self, x: FloatArray, plain: Link) -> Knots:
-        """Return the knots of observed values; `plain` is the map after the curve."""
-        points = find_points(x, self._cell_top, self.cell_width)
-        v = plain.inverse(points.x)
-        lies = np.isfinite(v)  # nothing reaches the lower end of zero
-        if not lies.any():
-            return ((0.0, float(plain.forward(0.0))),)
-        at, fixed, v = points.x[lies], points.fixed[lies], v[lies]
-        w = score(points.below[lies], x.size)
-        if plain.transform is not None and plain.transform.derivative(at[:1])[0] < 0:
-            w, at, fixed, v = -w[::-1], at[::-1], fixed[::-1], v[::-1]
-        knots = thin(w, fixed, x.size)
-        values = plain.forward(np.interp(knots, w, v))
-        exact = np.minimum(np.searchsorted(w, knots), w.size - 1)
-        values = np.where(w[exact] == knots, at[exact], values)
-        return tuple(zip(knots.tolist(), values.tolist(), strict=True))
+    @property
+    def _open_ends(self) -> tuple[float, float]:
+        """The values below and above which all others are one atom; infinite: there is no such atom."""
+        return -math.inf, math.inf
 
     @property
-    def _cell_top(self) -> float | None:
-        """The value below which all others are one cell; None: there is no such cell."""
-        return None
-
-    @property
-    def _is_learnt(self) -> bool:
+    def is_learnt(self) -> bool:
         if self.is_quantile:
             return self.unit is not None and self.knots is not None
         return self.shift is not None and self.scale is not None and self.unit is not None
+
+    @property
+    def details(self) -> str:
+        return str(getattr(self.mapping, "name", self.mapping or ""))
 
     @property
     def _mapping(self) -> tuple[Any, Mapping]:
@@ -259,19 +241,18 @@ class NumericKind(Kind):
     @cached_property
     def link(self) -> Link:
         """The map between the pseudo-scale and values."""
-        if not self._is_learnt:
+        if not self.is_learnt:
             raise SchemaError(f"This {self.name} kind has not been learnt from a column yet: call learn.")
         transform, mapping = find_transform(self.transform), self._mapping[1]
         assert self.unit is not None
         if self.is_quantile:
-            return _quantile_link(Link(mapping, transform, 0.0, 1.0, self.unit), self.knots)
+            return quantile_link(Link(mapping, transform, 0.0, 1.0, self.unit), self.knots)
         assert self.shift is not None
         assert self.scale is not None
         link = Link(mapping, transform, self.shift, self.scale, self.unit)
-        return link if transform is None else replace(link, increasing=_is_increasing(link))
+        return link if transform is None else replace(link, increasing=is_increasing(link))
 
     def pseudo(self, x: FloatArray) -> FloatArray:
-        """Return the point of the pseudo-scale that stands for each observed value."""
         return middle(*self.bounds(x)) if self.is_quantile else self.link.inverse(self._representatives(x))
 
     def place(self, x: FloatArray) -> FloatArray:
@@ -286,12 +267,20 @@ class NumericKind(Kind):
     @cached_property
     def spikes(self) -> FloatArray:
         """Values that have a probability: value and both ends on the pseudo-scale, in the order of values."""
-        if not self.is_quantile or self.cell_width:
+        if not self.is_quantile or self.is_whole:
             return np.empty((0, 3))
         w, x = np.array(self.knots).T
         values, first, count = np.unique(x, return_index=True, return_counts=True)
         found = np.column_stack([values, w[first], w[first + count - 1]])
         return found[count > 1]
+
+    def bounds(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the ends of each value's interval on the pseudo-scale; equal ends: a point; NaN: a hole."""
+        lower, upper = self._point_or_spike(x)
+        for value, low, high in self.atom_cells:
+            hit = x == value
+            lower, upper = np.where(hit, low, lower), np.where(hit, high, upper)
+        return lower, upper
 
     def _point_or_spike(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return both ends of each value: those of its spike if it is one, else its place twice."""
@@ -332,33 +321,57 @@ class NumericKind(Kind):
     def interval(self, x: FloatArray, theta: FloatArray) -> tuple[FloatArray, FloatArray, float]:
         return *self.bounds(x), self.aux_variance
 
-    # ---- the distribution of a cell
+    @property
+    def support(self) -> tuple[float, float]:
+        return self.link.range
 
     @property
-    def atom(self) -> tuple[float, float] | None:
-        """The interval of the pseudo-scale that is one value, apart from the continuous rest."""
-        return None
+    def direction(self) -> float:
+        return 1.0 if self.link.increasing else -1.0
+
+    def log_slope(self, x: FloatArray) -> FloatArray:
+        lower, upper = self.bounds(x)
+        with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
+            slope = self.link.log_slope(x)
+        return np.where(lower == upper, np.where(np.isfinite(lower), slope, -np.inf), 0.0)
+
+    # ---- values
+
+    @property
+    def atom_cells(self) -> FloatArray:
+        """The atoms: value and both ends of its interval on the pseudo-scale, one of them infinite."""
+        return np.empty((0, 3))
+
+    @property
+    def atoms(self) -> FloatArray:
+        return self.atom_cells[:, 0]
 
     @property
     def points(self) -> FloatArray:
-        """Values that have a probability among others that have a density."""
-        return self.spikes[:, 0] if self.atom is None else np.append(0.0, self.spikes[:, 0])
+        return np.append(self.atoms, self.spikes[:, 0])
 
     @property
-    def support(self) -> tuple[float, float]:
-        """The part of the pseudo-scale whose values the kind allows; the rest is truncated away."""
-        return self.link.range
+    def continuum(self) -> tuple[float, float]:
+        """The part of the support that is not an atom."""
+        low, high = self.support
+        for _, lower, upper in self.atom_cells:
+            low, high = (max(low, upper), high) if lower == -np.inf else (low, min(high, lower))
+        return low, high
+
+    def has_mass(self, x: FloatArray) -> NDArray[np.bool_]:
+        lower, upper = self.bounds(x)
+        return np.asarray(lower < upper)
 
     def to_value(self, w: FloatArray) -> FloatArray:
         """Return the value at each point of the pseudo-scale."""
         x = self.link.forward(w)
         for value, lower, upper in self.spikes:  # to the last digit
             x = np.where((w >= lower) & (w <= upper), value, x)
+        for value, lower, upper in self.atom_cells:
+            x = np.where((w >= lower) & (w < upper), value, x)
         return x
 
-    def nearest(self, x: FloatArray) -> FloatArray:
-        """Return the allowed value nearest to each number."""
-        return x
+    # ---- the distribution of a cell
 
     def log_density(
         self, x: FloatArray, location: FloatArray, variance: float, theta: FloatArray
@@ -404,8 +417,7 @@ class NumericKind(Kind):
         return self.to_value(_draw_truncated(streams, low, high, mean, sd))
 
     def mean(self, location: FloatArray, variance: float, theta: FloatArray) -> FloatArray:
-        """Return the mean of each cell."""
-        return self._moment(self.to_value, location, variance)
+        return self._moment(self.to_value, self.atoms, location, variance)
 
     @cached_property
     def origin(self) -> float:
@@ -421,24 +433,39 @@ class NumericKind(Kind):
     def mean_square(self, location: FloatArray, variance: float, theta: FloatArray) -> FloatArray:
         """Return the mean squared distance of each cell from the origin, in units of `size` squared."""
 
-        def square(w: FloatArray) -> FloatArray:
-            return np.asarray(np.square((self.to_value(w) - self.origin) / self.size))
+        def square(x: FloatArray) -> FloatArray:
+            return np.asarray(np.square((x - self.origin) / self.size))
 
-        return self._moment(square, location, variance)
+        return self._moment(lambda w: square(self.to_value(w)), square(self.atoms), location, variance)
 
     def _moment(
-        self, value: Callable[[FloatArray], FloatArray], location: FloatArray, variance: float
+        self,
+        value: Callable[[FloatArray], FloatArray],
+        at_atoms: FloatArray,
+        location: FloatArray,
+        variance: float,
     ) -> FloatArray:
-        low, high = self.support
-        if self.atom is not None:  # the atom is the value zero, so it adds nothing to a moment
-            low, high = (max(low, self.atom[1]), high) if self.atom[0] == -np.inf else (low, self.atom[0])
-        return self._integral(value, location[:, 0], math.sqrt(variance + self.aux_variance), low, high)
+        """Return the mean of a function of the pseudo-scale, which has these values at the atoms."""
+        mean, sd = location[:, 0], math.sqrt(variance + self.aux_variance)
+        total = self._integral(value, mean, sd, *self.continuum)
+        for height, (_, lower, upper) in zip(at_atoms, self.atom_cells, strict=True):
+            if height != 0.0:
+                low, high = np.clip([lower, upper], *self.support)
+                log_mass = interval_log_masses(np.full_like(mean, low), np.full_like(mean, high), mean, sd)
+                total += height * np.exp(log_mass - self.log_support_mass(mean, sd))
+        return total
 
-    def spread(self, x: FloatArray) -> float:
-        """Return the variance of observed values on the pseudo-scale, 1 if there is none."""
-        w = self.pseudo(x[~np.isnan(x)])
-        spread = float(w.var()) if w.size else 0.0
-        return spread if spread > 1e-12 else 1.0
+    def _integral(
+        self,
+        value: Callable[[FloatArray], FloatArray],
+        center: FloatArray,
+        sd: float,
+        low: float,
+        high: float,
+    ) -> FloatArray:
+        """Return E[value(w); low < w < high] given that w lies in the support."""
+        edges = [low, *np.clip(self._bends, low, high).tolist(), high]
+        return normal_integral(value, center, sd, edges, self.log_support_mass(center, sd), self.is_quantile)
 
     @cached_property
     def _bends(self) -> FloatArray:
@@ -449,35 +476,36 @@ class NumericKind(Kind):
         some = np.linspace(0, w.size - 1, min(w.size, _PANELS)).astype(np.intp)
         return np.unique(np.append(w[some], self.spikes[:, 1:]))
 
-    def _integral(
-        self,
-        value: Callable[[FloatArray], FloatArray],
-        center: FloatArray,
-        sd: float,
-        low: float,
-        high: float,
-    ) -> FloatArray:
-        """Return E[value(w); low < w < high] by Gauss-Legendre quadrature between the link's bends.
+    # ---- the column
 
-        Nodes crowd at the ends of a panel, which is where the bends are. A panel in a tail of the normal
-        density reaches only as far as the density does.
-        """
-        bends = np.clip(self._bends, low, high).tolist()
-        log_total = self.log_support_mass(center, sd)
-        total = np.zeros_like(center)
-        nodes, weights = _CURVE_RULE if self.is_quantile else _RULE
-        for start, stop in pairwise([low, *bends, high]):
-            if not start < stop:
-                continue
-            a, b = (start - center) / sd, (stop - center) / sd
-            near = np.clip(0.0, a, b)  # where the density is highest
-            reach = _REACH * _REACH / (np.sqrt(near * near + _REACH * _REACH) + np.abs(near))
-            a, b = np.maximum(a, near - reach), np.minimum(b, near + reach)
-            z = 0.5 * (a + b)[:, None] + 0.5 * (b - a)[:, None] * nodes
-            log_weight = -0.5 * z * z - log_total[:, None] - 0.5 * math.log(2 * math.pi)
-            weight = np.exp(log_weight) * weights * 0.5 * (b - a)[:, None]
-            total += (weight * value(center[:, None] + sd * z)).sum(axis=1)
-        return total
+    def spread(self, x: FloatArray) -> float:
+        w = self.pseudo(x[~np.isnan(x)])
+        spread = float(w.var()) if w.size else 0.0
+        return spread if spread > 1e-12 else 1.0
+
+    def tally(self, x: FloatArray) -> FloatArray:
+        w = self.pseudo(x)
+        return np.array([w.size, w.sum(), np.square(w).sum()])
+
+    def spread_of(self, tally: FloatArray) -> float:
+        if not tally[0]:
+            return 1.0
+        variance = float(tally[2] / tally[0] - np.square(tally[1] / tally[0]))
+        return variance if variance > 1e-12 else 1.0
+
+    def step(self, spread: float) -> float:
+        return math.sqrt(spread)
+
+    def cells(
+        self, locations: Sequence[FloatArray], variances: FloatArray, thetas: Sequence[FloatArray]
+    ) -> NumberCells:
+        return NumberCells(self, locations, variances, thetas)
+
+    def log_density_alone(self, seen: FloatArray, x: FloatArray) -> FloatArray:
+        return kernel_density(self, seen, x.size).log_density(x)
+
+    def outcomes(self, low: float, high: float, least: float, most: float) -> NumberOutcomes:
+        return NumberOutcomes.of(self, low, high, least, most)
 
     def _jsonable(self, name: str, value: Any) -> Any:
         if name == "mapping" and not isinstance(value, str):
@@ -501,67 +529,6 @@ def _check_reached(column: Column, x: FloatArray, v: FloatArray, far: float = np
             f"Column {column.name!r} holds {lost[0]:.16g}, which its transform or mapping cannot take: "
             "mend the value or choose another."
         )
-
-
-def _learn_unit(points: FloatArray, mapping: Mapping, transform: Transform | None) -> float:
-    """Return the unit of a mapping: the multiple of the standard deviation that makes values most normal.
-
-    The criterion is the likelihood of Box and Cox (1964). Where the unit is only a factor (exp, square), and
-    for a constant column, a typical size does.
-    """
-    if mapping.name == "affine":
-        return 1.0
-    with np.errstate(all="ignore"):
-        t = points if transform is None else transform.forward(points)
-    positive = t[t > 0]
-    if not positive.size:
-        return 1.0
-    scaled = positive / positive.max()
-    spread = float(scaled.std())
-    if mapping.name in ("exp", "square") or spread < 1e-12 or not scaled.min() > 0:
-        return float(np.median(positive))
-    scores = []
-    for factor in _UNITS:
-        x = scaled / (factor * spread)
-        with np.errstate(all="ignore"):
-            v, slope = mapping.inverse(x), float(mapping.log_slope(x).mean())
-        if not np.isfinite(v).all():  # tiny values beside large ones may have none
-            scores.append(-np.inf)
-            continue
-        scores.append(slope - math.log(factor) - math.log(_center_and_spread(v)[1]))
-    return float(positive.max()) * spread * float(_UNITS[int(np.argmax(scores))])
-
-
-def _center_and_spread(v: FloatArray) -> tuple[float, float]:
-    """Return mean and standard deviation, safe for any magnitude; a constant has spread 1 in its own size."""
-    if v.size == 0:
-        return 0.0, 1.0
-    size = float(np.abs(v).max()) or 1.0
-    scaled = v / size
-    center, spread = float(scaled.mean()), float(scaled.std())
-    if spread < 1e-12:
-        return center * size, size if size > 1e6 or size < 1e-6 else 1.0
-    return center * size, spread * size
-
-
-def _quantile_link(plain: Link, knots: Knots) -> Link:
-    """Return the map with a curve through knots."""
-    w, x = np.array(knots).T
-    v = plain.inverse(x)
-    increasing = plain.transform is None or bool(plain.transform.derivative(x[:1])[0] > 0)
-    steps = np.diff(x) if increasing else -np.diff(x)
-    if not np.isfinite(v).all() or (steps < 0).any():
-        raise SchemaError("The values of knots must be in the support and go up with their scores.")
-    # Values of a rounding error apart are no spike.
-    kept = np.append(True, (np.diff(v) > 0) | (steps == 0))
-    return replace(plain, curve=Curve(w[kept], v[kept]), increasing=increasing)
-
-
-def _is_increasing(link: Link) -> bool:
-    low, high = link.forward(np.array([-0.5, 0.5]))
-    if not (np.isfinite(low) and np.isfinite(high)) or low == high:
-        raise SchemaError("The transform must be strictly increasing or decreasing and finite at its data.")
-    return bool(low < high)
 
 
 @kernel

@@ -64,6 +64,13 @@ class Ordinal(LevelledKind):
             : self.n_levels - 1
         ]
 
+    def sample_theta(self, rng: np.random.Generator) -> FloatArray:
+        theta = self.initial_theta()
+        if theta.size > 1:
+            free = np.sort(np.abs(rng.standard_normal(theta.size - 1)))
+            theta[1:] = free * math.sqrt(self.threshold_variance)
+        return theta
+
     @property
     def n_steps(self) -> int:
         return self.n_levels - 1 if self.n_levels > 2 else 0

@@ -68,35 +68,41 @@ class Positive(NumericKind):
         return np.where(x < self.smallest, max(0.5 * self.smallest, math.ulp(0.0)), x)
 
     @property
-    def _cell_top(self) -> float | None:
-        return self.smallest
+    def _open_ends(self) -> tuple[float, float]:
+        return -np.inf if self.smallest is None else self.smallest, np.inf
 
     @property
-    def atom(self) -> tuple[float, float] | None:
+    def atom_cells(self) -> FloatArray:
         if self.smallest is None and self.link.mapping.name != "square":
-            return None
+            return np.empty((0, 3))
         lower, upper = self._point_or_spike(np.array([self.smallest or 0.0]))
-        return (-np.inf, float(lower[0])) if self.link.increasing else (float(upper[0]), np.inf)
+        return np.array([[0.0, -np.inf, lower[0]] if self.link.increasing else [0.0, upper[0], np.inf]])
 
     @property
     def support(self) -> tuple[float, float]:
         low, high = self.link.range
         # The atom takes all that lies below it; without one, what lies below zero is truncated away.
-        edge = -np.inf if self.atom is not None else float(self.place(np.array([0.0]))[0])
+        edge = -np.inf if self.atoms.size else float(self.place(np.array([0.0]))[0])
         if self.link.increasing:
             return (edge if edge < np.inf else -np.inf), high
         return low, (edge if edge > -np.inf else np.inf)
 
     def to_value(self, w: FloatArray) -> FloatArray:
         x = super().to_value(w)
-        if self.atom is None:
-            return np.maximum(x, np.finfo(np.float64).tiny)
-        return np.where((w >= self.atom[0]) & (w < self.atom[1]), 0.0, x)
+        return x if self.atoms.size else np.maximum(x, np.finfo(np.float64).tiny)
+
+    def nearest(self, x: FloatArray) -> FloatArray:
+        return np.maximum(x, 0.0 if self.atoms.size else np.finfo(np.float64).tiny)
+
+    def rounds_from(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        if not self.atoms.size:
+            return x, x
+        smallest = self.smallest or 0.0
+        zero = (x == 0) | (x < smallest)
+        return np.where(zero, -np.inf, x), np.where(zero, smallest, x)
 
     def bounds(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
-        lower, upper = self._point_or_spike(x)
-        if self.atom is None:
-            return lower, upper
+        if self.smallest is None:
+            return super().bounds(x)
         with np.errstate(invalid="ignore"):
-            zero = (x == 0) if self.smallest is None else (x < self.smallest)
-        return np.where(zero, self.atom[0], lower), np.where(zero, self.atom[1], upper)
+            return super().bounds(np.where(x < self.smallest, 0.0, x))

@@ -48,9 +48,3 @@ class Real(NumericKind):
 
     def _allowed(self, x: FloatArray) -> tuple[NDArray[np.bool_], str]:
         return np.ones(x.size, dtype=np.bool_), "any number is allowed"
-
-    def _representatives(self, x: FloatArray) -> FloatArray:
-        return x
-
-    def bounds(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return self._point_or_spike(x)

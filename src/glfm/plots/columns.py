@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,9 +17,7 @@ from glfm.analysis.summary import Summary, histogram_edges, histogram_heights
 from glfm.errors import SchemaError
 from glfm.frames.column import Column, FloatArray
 from glfm.kinds.base import Kind
-from glfm.kinds.levelled import LevelledKind
 from glfm.kinds.mappings import find_transform
-from glfm.kinds.numeric import NumericKind
 from glfm.plots.artists import Artists, grid, label, labels, say_nothing_to_see
 from glfm.plots.panels import (
     Scale,
@@ -41,8 +38,8 @@ _POINTS = 200
 _LN10 = float(np.log(10.0))
 
 
-def _scale(kind: NumericKind, seen: FloatArray) -> Scale:
-    return scale_of(seen, kind.atom is not None, kind.name == "count")
+def _scale(kind: Kind, seen: FloatArray) -> Scale:
+    return scale_of(seen, kind.atoms, kind.is_whole)
 
 
 # ---- under patterns
@@ -52,23 +49,24 @@ def pattern_table(
     summary: Summary, kind: Kind, column: str, seen: FloatArray, patterns: Sequence[Sequence[str]]
 ) -> tuple[pd.DataFrame, Scale | None]:
     """Return heights of the observed cells and under each pattern, and the scale on which to draw them."""
-    if not isinstance(kind, NumericKind):
+    if kind.n_levels:
         return summary.density(column, patterns), None
     scale = _scale(kind, seen)
     if not scale.is_log:
         return summary.density(column, patterns), scale
     at = _log_grid(summary, kind, column, seen, patterns)
     table = summary.density(column, patterns, at)
-    values = at[at > 0]
+    apart = np.isin(at, scale.atoms)
+    values = at[~apart]
     heights = table.to_numpy(dtype=np.float64, copy=True)
-    heights[at > 0, 1:] *= values[:, None] * _LN10  # dx = x ln 10 d(log10 x)
-    heights[at > 0, 0] = log_heights(values, seen[~np.isin(seen, kind.points)], seen.size)
-    heights[at == 0, 0] = (seen == 0.0).mean()
+    heights[~apart, 1:] *= values[:, None] * _LN10  # dx = x ln 10 d(log10 x)
+    heights[~apart, 0] = log_heights(values, seen[~np.isin(seen, kind.points)], seen.size)
+    heights[apart, 0] = [(seen == value).mean() for value in at[apart]]
     return pd.DataFrame(heights, index=table.index, columns=table.columns), scale
 
 
 def _log_grid(
-    summary: Summary, kind: NumericKind, column: str, seen: FloatArray, patterns: Sequence[Sequence[str]]
+    summary: Summary, kind: Kind, column: str, seen: FloatArray, patterns: Sequence[Sequence[str]]
 ) -> FloatArray:
     """Return values, evenly spaced in decades, that cover what was seen and most of every pattern."""
     positive = seen[seen > 0]
@@ -76,8 +74,8 @@ def _log_grid(
     ends = [summary.cells(column, features).quantile(q)[0] for features in patterns for q in (0.1, 0.95)]
     low = max(min([low, *ends]), float(positive.min()) / 3.0)
     at = np.geomspace(low, max([high, *ends]), _POINTS)
-    at = np.unique(np.maximum(np.rint(at), 1.0)) if kind.name == "count" else at[~np.isin(at, kind.points)]
-    return np.append(0.0, at) if _scale(kind, seen).zero else at
+    at = np.unique(np.maximum(np.rint(at), 1.0)) if kind.is_whole else at[~np.isin(at, kind.points)]
+    return np.unique(np.append(_scale(kind, seen).atoms, at))
 
 
 def draw_patterns(
@@ -108,7 +106,7 @@ def _draw(ax: Axes, table: pd.DataFrame, scale: Scale | None, kind: Kind, alone:
     if scale is None:
         return draw_levels(ax, table, is_ordered=kind.is_ordered, alone=alone)
     artists = draw_numbers(ax, table, scale)
-    if getattr(kind, "time", None) in ("date", "datetime"):
+    if kind.time in ("date", "datetime"):
         locator = AutoDateLocator(minticks=2, maxticks=4)  # type: ignore[no-untyped-call]
         ax.xaxis.set_major_locator(locator)
         ax.xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
@@ -116,7 +114,7 @@ def _draw(ax: Axes, table: pd.DataFrame, scale: Scale | None, kind: Kind, alone:
 
 
 def _panel_height(kind: Kind, n_series: int, alone: bool) -> float:
-    if isinstance(kind, LevelledKind):
+    if kind.n_levels:
         return levels_height(kind.n_levels, n_series, alone or kind.is_ordered) + (1.0 if alone else 0.0)
     return 3.2 if alone else _HEIGHT
 
@@ -158,7 +156,7 @@ def draw_imputed(kinds: dict[str, Kind], x: FloatArray, filled: list[FloatArray]
     for d, (panel, (name, kind)) in enumerate(zip(axes, kinds.items(), strict=True)):
         holes = np.isnan(x[:, d])
         seen, drawn = x[~holes, d], np.concatenate([copy[holes, d] for copy in filled])
-        scale = _scale(kind, seen) if isinstance(kind, NumericKind) else None
+        scale = None if kind.n_levels else _scale(kind, seen)
         table = _beside(kind, seen, drawn, scale).rename_axis(name)
         artists += _draw(panel, table, scale, kind, alone)
         panel.set_title(f"{titles[d]} ({holes.sum():,} imputed)", fontsize=9)
@@ -170,7 +168,7 @@ def draw_imputed(kinds: dict[str, Kind], x: FloatArray, filled: list[FloatArray]
 def _beside(kind: Kind, seen: FloatArray, drawn: FloatArray, scale: Scale | None) -> pd.DataFrame:
     """Return heights of histograms of observed and imputed cells at the same values."""
     pair = {"observed": seen, "imputed": drawn}
-    if isinstance(kind, LevelledKind):
+    if kind.n_levels:
         index = pd.Index(kind.decode(np.arange(kind.n_levels, dtype=np.float64)), dtype=object)
         share = {
             key: np.bincount(part.astype(np.intp), minlength=kind.n_levels) / max(part.size, 1)
@@ -187,17 +185,18 @@ def _beside(kind: Kind, seen: FloatArray, drawn: FloatArray, scale: Scale | None
         at = np.arange(known.min(), known.max() + 1.0)
         table = pd.DataFrame({k: [(part == v).mean() for v in at] for k, part in pair.items()}, at)
     else:
-        rest = known[known != 0] if scale.zero else known
+        rest = known[~np.isin(known, scale.atoms)]
         edges = histogram_edges(rest)
         most = max(6, int(2.0 * np.sqrt(drawn.size)))  # bins in which so few cells can be seen
         edges = edges if edges.size <= most + 1 else np.linspace(edges[0], edges[-1], most + 1)
         at = np.linspace(edges[0], edges[-1], 4 * _POINTS)
         place = np.clip(np.searchsorted(edges, at, side="right") - 1, 0, edges.size - 2)
         table = pd.DataFrame({k: _bins(part, edges)[place] for k, part in pair.items()}, at)
-    if scale.zero:
-        zero = pd.DataFrame({k: [(part == 0).mean()] for k, part in pair.items()}, [0.0])
-        table = pd.concat([zero, table[table.index > 0]])
-    return table
+    if not scale.atoms:
+        return table
+    shares = {k: [(part == value).mean() for value in scale.atoms] for k, part in pair.items()}
+    atoms = pd.DataFrame(shares, scale.atoms)
+    return pd.concat([atoms, table[~table.index.isin(scale.atoms)]]).sort_index(kind="stable")
 
 
 def _bins(values: FloatArray, edges: FloatArray) -> FloatArray:
@@ -210,12 +209,12 @@ def _bins(values: FloatArray, edges: FloatArray) -> FloatArray:
 
 def draw_pseudo(name: str, kind: Kind, column: Column, transform: object) -> Artists:
     """Draw histograms of a column's values and of their pseudo-observations before and after a transform."""
-    if not isinstance(kind, NumericKind):
+    if kind.n_levels:
         raise SchemaError(f"Column {name!r} has levels: pseudo draws a column of numbers.")
     given = find_transform(transform)
     own = find_transform(kind.transform)
-    plain: NumericKind = kind if own is None else _relearnt(kind, None, column)
-    after = kind if given is None else _relearnt(kind, transform, column)
+    plain = kind if own is None else kind.with_transform(None).learn(column)
+    after = kind if given is None else kind.with_transform(transform).learn(column)
     values = kind.encode_value(column)[~column.missing]
     parts = {"values": values, "pseudo-observations": plain.pseudo(values)}
     if given is not None or own is not None:
@@ -232,12 +231,6 @@ def draw_pseudo(name: str, kind: Kind, column: Column, transform: object) -> Art
         what = label(name) if i == 0 else words
         panel.set_title(f"{what}\nskewness {_skewness(numbers):.1f}", fontsize=9)
     return Artists(artists, axes, pd.DataFrame(parts), own=True)
-
-
-def _relearnt(kind: NumericKind, transform: object, column: Column) -> NumericKind:
-    """Return the kind with another transform, its mapping learnt anew."""
-    bare = replace(kind, transform=transform, mapping=None, shift=None, scale=None, unit=None, knots=None)
-    return bare.learn(column)
 
 
 def _histogram(ax: Axes, values: FloatArray, with_normal: bool) -> list[Artist]:

@@ -14,6 +14,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 from matplotlib.transforms import blended_transform_factory
+from numpy.typing import NDArray
 
 from glfm.analysis.summary import histogram_edges
 from glfm.frames.column import FloatArray
@@ -35,8 +36,8 @@ MOST_LEVELS = 12  # of a category that a panel among others shows
 MOST_STEMS = 40  # values of a count beyond which stems become a curve
 _MOST_STEMS_IN_ALL = 60
 _DECADES, _TAIL = 100.0, 8.0  # ratios from which an axis is logarithmic: 99 % to 1 %, and 99 % to the middle
-_STRIP = 0.16  # share of a panel's width that the probability of zero takes
-_NO_ZEROS = 0.005  # probability of zero that is not worth it
+_STRIP = 0.16  # share of a panel's width that the probability of an atom takes
+_NO_STRIP = 0.005  # probability of an atom that is not worth it
 _SMALL = 7  # points of text
 _WIDEST_LEVEL = 14  # characters, where there is little room
 
@@ -49,14 +50,14 @@ class Scale:
     ----------
     is_log
         Whether the axis of values is logarithmic; heights are then shares per decade.
-    zero
-        Whether zero has a place and a probability of its own.
+    atoms
+        Values that have a strip at the side of the panel, where their probabilities are drawn.
     is_count
         Whether heights are probabilities of values, if the axis is not logarithmic.
     """
 
     is_log: bool
-    zero: bool
+    atoms: tuple[float, ...]
     is_count: bool
 
     @property
@@ -65,14 +66,15 @@ class Scale:
         return "share per decade" if self.is_log else "probability" if self.is_count else "density"
 
 
-def scale_of(seen: FloatArray, has_atom: bool, is_count: bool) -> Scale:
+def scale_of(seen: FloatArray, atoms: Sequence[float] | FloatArray, is_count: bool) -> Scale:
     """Return a scale on which observed numbers can be seen: logarithmic for a long tail over decades."""
     positive = seen[seen > 0]
     is_log = False
-    if positive.size > 1 and (positive.size == seen.size or has_atom or is_count):
+    if positive.size > 1 and (positive.size == seen.size or 0.0 in atoms or is_count):
         low, middle, high = np.quantile(positive, [0.01, 0.5, 0.99])
         is_log = bool(high >= _DECADES * low and high >= _TAIL * middle)
-    return Scale(is_log, has_atom or (is_log and is_count and bool((seen == 0).any())), is_count)
+    apart = (0.0,) if is_log and is_count and (seen == 0).any() else tuple(map(float, atoms))
+    return Scale(is_log, apart, is_count)
 
 
 def log_heights(at: FloatArray, values: FloatArray, n: int) -> FloatArray:
@@ -155,7 +157,8 @@ def draw_levels(
 
 def draw_numbers(ax: Axes, table: pd.DataFrame, scale: Scale, look: Look = style) -> list[Artist]:
     """Draw heights at values (rows of `table`): the first column in grey, the others as stems or curves."""
-    rest = table[table.index > 0] if scale.zero else table
+    is_atom = table.index.isin(scale.atoms)
+    rest = table[~is_atom]
     at = rest.index.to_numpy(dtype=np.float64)
     heights = rest.to_numpy(dtype=np.float64)
     n_series = heights.shape[1] - 1
@@ -187,11 +190,12 @@ def draw_numbers(ax: Axes, table: pd.DataFrame, scale: Scale, look: Look = style
         ax.set_xlim(at[0] - 0.6, at[-1] + 0.6)
     elif at[-1] > at[0]:
         ax.set_xlim(at[0], at[-1])
-    zero = table[table.index == 0].to_numpy(dtype=np.float64).ravel() if scale.zero else np.empty(0)
-    has_strip = bool(zero.size and zero.max() >= _NO_ZEROS)
-    if has_strip:
-        artists += _draw_zero(ax, zero, look)
-    _number_ticks(ax, scale, has_strip)
+    atoms = table[is_atom].astype(np.float64)
+    atoms = atoms[atoms.max(axis=1) >= _NO_STRIP]
+    at_left = np.asarray(atoms.index < at[0]) if at.size else np.ones(len(atoms), dtype=np.bool_)
+    if len(atoms):
+        artists += _draw_atoms(ax, atoms, at_left, look)
+    _number_ticks(ax, scale, _STRIP * at_left.sum(), _STRIP * (~at_left).sum())
     _finish(ax, scale.unit, axis="y")
     return artists
 
@@ -204,40 +208,52 @@ def _readable_top(heights: FloatArray) -> float:
     return 1.06 * float(min(peaks[-1], 4.0 * others) if others > 0 else peaks[-1])
 
 
-def _draw_zero(ax: Axes, shares: FloatArray, look: Look) -> list[Artist]:
-    """Draw the probability of zero as stems on a strip at the left, whose scale is at the right."""
+def _draw_atoms(ax: Axes, shares: pd.DataFrame, at_left: NDArray[np.bool_], look: Look) -> list[Artist]:
+    """Draw the probability of each atom as stems on a strip at its side, with a scale at the right."""
     low, high = ax.get_xlim()
-    if ax.get_xscale() == "log":
-        ax.set_xlim(low * (low / high) ** (_STRIP / (1.0 - _STRIP)), high)
-    else:
-        ax.set_xlim(low - (high - low) * _STRIP / (1.0 - _STRIP), high)
+    is_log = ax.get_xscale() == "log"
+    low, high = (np.log(low), np.log(high)) if is_log else (low, high)
+    width = (high - low) * _STRIP / (1.0 - _STRIP * len(shares))
+    ends = low - width * at_left.sum(), high + width * (~at_left).sum()
+    ax.set_xlim(*(np.exp(ends) if is_log else ends))
     twin = ax.twinx()
     place = blended_transform_factory(ax.transAxes, twin.transData)
-    twin.set_ylim(0.0, max(1.25 * float(shares.max()), 0.01))
-    at = np.linspace(0.0, _STRIP, shares.size + 2)[1:-1]
-    colours = [GREY] + [look(i)["color"] for i in range(shares.size - 1)]
-    artists: list[Artist] = [twin.vlines(at, 0.0, shares, colors=colours, linewidth=1.5, transform=place)]
-    artists.append(twin.scatter(at, shares, c=colours, marker="D", s=9, transform=place, zorder=3))
-    ax.plot([_STRIP, _STRIP], [0.0, 1.0], color=INK, linewidth=0.6, linestyle=":", transform=ax.transAxes)
-    ax.text(0.5 * _STRIP, -0.035, "0", ha="center", va="top", fontsize=_SMALL, transform=ax.transAxes)
+    twin.set_ylim(0.0, max(1.25 * float(shares.to_numpy().max()), 0.01))
+    colours = [GREY] + [look(i)["color"] for i in range(shares.shape[1] - 1)]
+    artists: list[Artist] = []
+    for i, (value, heights) in enumerate(shares.iterrows()):
+        start = _STRIP * i if at_left[i] else 1.0 - _STRIP * (len(shares) - i)
+        edge = start + _STRIP if at_left[i] else start
+        at = start + np.linspace(0.0, _STRIP, heights.size + 2)[1:-1]
+        artists.append(twin.vlines(at, 0.0, heights, colors=colours, linewidth=1.5, transform=place))
+        artists.append(twin.scatter(at, heights, c=colours, marker="D", s=9, transform=place, zorder=3))
+        ax.plot([edge, edge], [0.0, 1.0], color=INK, linewidth=0.6, linestyle=":", transform=ax.transAxes)
+        words = {"ha": "center", "va": "top", "fontsize": _SMALL, "transform": ax.transAxes}
+        ax.text(start + 0.5 * _STRIP, -0.035, number(float(value)), **words)  # type: ignore[arg-type]
     twin.yaxis.set_major_locator(MaxNLocator(3))
     twin.tick_params(labelsize=_SMALL - 1, colors="#777777", length=2)
-    twin.set_ylabel("probability of 0", fontsize=_SMALL - 1, color="#777777")
+    named = " or ".join(number(float(value)) for value in shares.index)
+    twin.set_ylabel(f"probability of {named}", fontsize=_SMALL - 1, color="#777777")
     twin.spines[:].set_visible(False)
     return artists
 
 
-def _number_ticks(ax: Axes, scale: Scale, has_strip: bool) -> None:
+def _number_ticks(ax: Axes, scale: Scale, left: float, right: float) -> None:
+    """Set the ticks of a panel of which strips take these shares of the width at both sides."""
     ax.xaxis.set_major_locator(
         LogLocator(numticks=5) if scale.is_log else MaxNLocator(4, integer=scale.is_count)
     )
     if scale.is_log:
         ax.xaxis.set_minor_locator(NullLocator())
         ax.xaxis.set_minor_formatter(NullFormatter())
-    # The strip of the zeros has no other values, and what stands next to it no place for its number.
-    ends = ax.transLimits.inverted().transform([(_STRIP + 0.05, 0.0)])[0, 0] if has_strip else -np.inf
-    shown = 10.0**ends if scale.is_log and has_strip else ends
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: number(value) if value >= shown else ""))
+    # The strips have no other values, and what stands next to one has no place for its number.
+    places = [(left + 0.05, 0.0), (0.95 - right, 0.0)]
+    low, high = ax.transLimits.inverted().transform(places)[:, 0]
+    low, high = (10.0**low, 10.0**high) if scale.is_log else (low, high)
+    first, last = low if left else -np.inf, high if right else np.inf
+    ax.xaxis.set_major_formatter(
+        FuncFormatter(lambda value, _: number(value) if first <= value <= last else "")
+    )
     ax.yaxis.set_major_locator(MaxNLocator(3))
     ax.yaxis.set_major_formatter(lambda height, _: f"{height:.3g}")
 

@@ -13,11 +13,12 @@ import pandas as pd
 from glfm.errors import SchemaError
 from glfm.frames.column import FloatArray
 from glfm.frames.times import format_time
-from glfm.posterior.cells import LevelCells, NumberCells, column_cells
+from glfm.kinds.cells import Cells
 from glfm.posterior.fit import Fit
 from glfm.posterior.predictive import tail_of
 from glfm.posterior.rows import NewRows
 from glfm.posterior.uncertainty import cell_table
+from glfm.sampling.draws import column_cells
 from glfm.schema.conditions import Unseen, check_column, read_condition
 
 __all__ = ["Answer", "answer_table", "ask", "asked_cells"]
@@ -40,7 +41,7 @@ class Answer:
 
     target: str
     given: Mapping[str, Any]
-    _cells: LevelCells | NumberCells
+    _cells: Cells
     _spread: float
 
     @property
@@ -79,7 +80,7 @@ class Answer:
     @cached_property
     def proba(self) -> pd.Series[float]:
         """The probability of every level of a category or an ordinal."""
-        if not isinstance(self._cells, LevelCells):
+        if not self._cells.kind.n_levels:
             raise SchemaError(
                 f"Column {self.target!r} is {self._cells.kind.name} and has no levels: ask for its interval, "
                 "or for logp of a value."
@@ -111,7 +112,7 @@ class Answer:
         if self._cells.kind.is_ordered:
             out["mass"] = mass
             out["lower"], out["upper"] = self.interval(mass)
-        if isinstance(self._cells, LevelCells):
+        if self._cells.kind.n_levels:
             out["proba"] = {str(level): float(p) for level, p in self.proba.items()}
         return out | {
             "noise": self.noise,
@@ -122,7 +123,7 @@ class Answer:
     def __repr__(self) -> str:
         known = ", ".join(f"{name} = {_said(value)}" for name, value in self.given.items())
         lines = [f"{self.target} given {known}" if known else f"{self.target}, nothing given"]
-        if isinstance(self._cells, LevelCells):
+        if self._cells.kind.n_levels:
             shown = self.proba.sort_values(ascending=False, kind="stable")[:_MOST_SHOWN]
             width = max(len(str(level)) for level in shown.index)
             lines += [f"  {level!s:<{width}}  {p:.3f}" for level, p in shown.items()]
@@ -138,21 +139,18 @@ class Answer:
         if not self._cells.kind.is_ordered:
             raise SchemaError(f"Column {self.target!r} is categorical and has no {what}: ask for its proba.")
 
-    def _number(self, what: str) -> NumberCells:
-        if not isinstance(self._cells, NumberCells):
+    def _number(self, what: str) -> Cells:
+        if not self._cells.kind.is_number:
             raise SchemaError(
                 f"Column {self.target!r} is {self._cells.kind.name} and has no {what}: ask for its proba."
             )
         return self._cells
 
     def _decoded(self, x: FloatArray) -> Any:
-        value = self._cells.kind.decode(x)[0]
-        if self._cells.kind.name == "count":
-            return int(value)
-        return value.item() if isinstance(value, np.generic) else value
+        return self._cells.kind.decode_one(float(x[0]))
 
 
-def asked_cells(d: int, x: FloatArray, fit: Fit, n_jobs: int | None = None) -> LevelCells | NumberCells:
+def asked_cells(d: int, x: FloatArray, fit: Fit, n_jobs: int | None = None) -> Cells:
     """Return the cells of column number `d` in new rows, each given its known cells.
 
     Few draws are made up for by several copies of each row, with features drawn apart.
@@ -166,7 +164,7 @@ def asked_cells(d: int, x: FloatArray, fit: Fit, n_jobs: int | None = None) -> L
     return column_cells([draws[t] for t, _ in parts], d, locations)
 
 
-def answer_table(cells: LevelCells | NumberCells, spread: float, mass: float) -> dict[str, Any]:
+def answer_table(cells: Cells, spread: float, mass: float) -> dict[str, Any]:
     """Return the answers for several rows, as columns."""
     table = cell_table(cells, spread, tail_of(mass))
     out: dict[str, Any] = {}
@@ -177,7 +175,7 @@ def answer_table(cells: LevelCells | NumberCells, spread: float, mass: float) ->
         if name in table:
             out[name] = table[name].to_numpy()
     out["reliability"] = np.clip(1.0 - out["noise"] - out["disagreement"], 0.0, 1.0)
-    if isinstance(cells, LevelCells):
+    if cells.kind.n_levels:
         levels = cells.kind.decode(np.arange(cells.probabilities.shape[1], dtype=np.float64))
         out |= {f"P({level})": cells.probabilities[:, r] for r, level in enumerate(levels)}
     return out

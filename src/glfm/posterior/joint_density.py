@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from glfm.errors import DataError, SchemaError
 from glfm.frames.column import FloatArray
 from glfm.kernels.joint_density import weigh_rows
-from glfm.kinds.numeric import NumericKind
 from glfm.posterior.fit import Fit
 from glfm.posterior.row_inputs import Ends, salt_of
 from glfm.posterior.rows import PASSES, NewRows, Rows
@@ -57,12 +56,7 @@ def log_weights(
     problem, draws = fit.problem, fit.draws
     ends = Ends(rows.x, problem)
     _ = ends.keys, ends.form  # before the threads share them
-    support = np.array(
-        [
-            kind.support if isinstance(kind, NumericKind) else (-np.inf, np.inf)
-            for kind in problem.kinds.values()
-        ]
-    ).reshape(-1, 2)
+    support = np.array([kind.support for kind in problem.kinds.values()]).reshape(-1, 2)
     weigh = partial(_weigh, rows, is_value, ends, support, fit, n_between)
     tasks = [(t, copy) for t in range(len(draws)) for copy in range(copies)]
     n_jobs = n_jobs if n_jobs and n_jobs > 0 else os.cpu_count() or 1
@@ -81,15 +75,8 @@ def log_slopes(problem: Problem, x: FloatArray) -> FloatArray:
 
     0 where a value has a probability; minus infinity where no point of the pseudo-scale gives it.
     """
-    out = np.zeros(x.shape)
-    for d, kind in enumerate(problem.kinds.values()):
-        if isinstance(kind, NumericKind):
-            lower, upper = kind.bounds(x[:, d])
-            with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
-                slope = kind.link.log_slope(x[:, d])
-            point = lower == upper
-            out[:, d] = np.where(point, np.where(np.isfinite(lower), slope, -np.inf), 0.0)
-    return out
+    slopes = [kind.log_slope(x[:, d]) for d, kind in enumerate(problem.kinds.values())]
+    return np.column_stack([np.empty((len(x), 0)), *slopes])
 
 
 def _weigh(

@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 
 from glfm.frames.column import FloatArray
 from glfm.kernels.leave_one_out import leave_cells_out
-from glfm.posterior.cells import LevelCells, NumberCells, column_cells
+from glfm.kinds.cells import Cells
 from glfm.posterior.fit import Fit
 from glfm.posterior.row_inputs import Ends, salt_of
 from glfm.posterior.rows import Rows
+from glfm.sampling.draws import column_cells
 
 __all__ = ["REST_PASSES", "RestCells"]
 
@@ -59,7 +60,7 @@ class RestCells:
         self._n_passes = n_passes
         self._ends = Ends(self.x, fit.problem)
 
-    def cells(self, d: int, some: NDArray[np.intp]) -> LevelCells | NumberCells:
+    def cells(self, d: int, some: NDArray[np.intp]) -> Cells:
         """Return some cells of column number `d`, with one component per draw."""
         part = self._problem.slices[d]
         return column_cells(self._draws, d, [at[some, part] for at in self._locations])

@@ -15,17 +15,16 @@ from glfm.errors import SchemaError, check_mass, check_name
 from glfm.frames.column import FloatArray
 from glfm.frames.frame import Frame
 from glfm.kinds.base import Kind
-from glfm.kinds.levelled import LevelledKind
-from glfm.posterior.cells import LevelCells, NumberCells, column_cells
+from glfm.kinds.cells import Cells
 from glfm.posterior.fit import Fit
 from glfm.posterior.rows import Rows, rows_for
 from glfm.posterior.uncertainty import cell_table, ranked
+from glfm.sampling.draws import column_cells
 from glfm.schema.conditions import Unseen
 
 __all__ = ["How", "Predictive", "check_imputations", "impute", "predict", "tail_of"]
 
-AnyCells = LevelCells | NumberCells
-Answer = Callable[[AnyCells], FloatArray]
+Answer = Callable[[Cells], FloatArray]
 How = Literal["auto", "mode", "mean", "median", "sample"]
 _ROWS_AT_ONCE = 4096  # bounds the memory that the draws of a column take
 
@@ -71,7 +70,7 @@ class Predictive:
 
     def mean(self) -> Any:
         """Return the means of the numeric columns."""
-        return self._frame.new(self._decoded(self._columns("is_number", _mean)))
+        return self._frame.new(self._decoded(self._columns("is_number", lambda cells: cells.mean())))
 
     def median(self) -> Any:
         """Return the medians of the numeric and ordinal columns."""
@@ -84,7 +83,7 @@ class Predictive:
         (zeros of a positive column, spikes of a quantile mapping), it is the most probable point if points
         have at least one half of the mass.
         """
-        return self._frame.like(self._decoded(self._columns("name", _mode)))
+        return self._frame.like(self._decoded(self._columns("name", lambda cells: cells.mode())))
 
     def interval(self, mass: float = 0.9) -> tuple[Any, Any]:
         """Return the lower and upper ends of central intervals of numeric and ordinal columns."""
@@ -98,11 +97,11 @@ class Predictive:
     def proba(self, column: str) -> Any:
         """Return the probability of every level of a categorical or ordinal column, rows x levels."""
         kind = self.kind(column)
-        if not isinstance(kind, LevelledKind):
+        if not kind.n_levels:
             raise SchemaError(
                 f"Column {column!r} is {kind.name} and has no levels: ask for its cdf, median or interval."
             )
-        p = self._column(column, _probabilities)
+        p = self._column(column, lambda cells: cells.probabilities)
         levels = kind.decode(np.arange(p.shape[1], dtype=np.float64))
         return self._frame.new({str(level): p[:, r] for r, level in enumerate(levels)})
 
@@ -121,15 +120,14 @@ class Predictive:
 
     def sd(self) -> Any:
         """Return the standard deviations of the numeric columns; those of dates and durations in days."""
-        return self._frame.new(self._columns("is_number", _sd))
+        return self._frame.new(self._columns("is_number", lambda cells: cells.sd()))
 
     def entropy(self) -> Any:
         """Return the Shannon entropies, in nats, of the categorical and ordinal columns.
 
         Numbers have none that does not depend on their units: ask for their `sd`.
         """
-        levelled = [name for name, kind in self._problem.kinds.items() if isinstance(kind, LevelledKind)]
-        return self._frame.new({name: self._column(name, _entropy) for name in levelled})
+        return self._frame.new(self._columns("n_levels", lambda cells: cells.entropy()))
 
     def uncertainty(self, mass: float = 0.9) -> pd.DataFrame:
         """Return how sure every imputed cell is, the least reliable first; see `GLFM.uncertainty`."""
@@ -205,7 +203,7 @@ class Predictive:
         check_name(column, self._problem.names)
         return self._problem.kinds[column]
 
-    def cells(self, column: str, rows: NDArray[np.intp]) -> AnyCells:
+    def cells(self, column: str, rows: NDArray[np.intp]) -> Cells:
         """Return the cells of some rows, with one component per draw."""
         d = self._problem.names.index(column)
         part = self._problem.slices[d]
@@ -227,7 +225,7 @@ class Predictive:
         return {name: self._column(name, answer) for name in kinds if getattr(kinds[name], which)}
 
     def _at(
-        self, values: Any, which: str, answer: Callable[[AnyCells, FloatArray], FloatArray]
+        self, values: Any, which: str, answer: Callable[[Cells, FloatArray], FloatArray]
     ) -> dict[str, FloatArray]:
         """Answer a question about given values, one per cell."""
         given = self._frame.read_values(values)
@@ -284,48 +282,24 @@ def tail_of(mass: float) -> float:
     return 0.5 * (1.0 - mass)
 
 
-def _sd(cells: AnyCells) -> FloatArray:
-    assert isinstance(cells, NumberCells)
-    return cells.sd()
-
-
-def _entropy(cells: AnyCells) -> FloatArray:
-    assert isinstance(cells, LevelCells)
-    return cells.entropy()
-
-
-def _mean(cells: AnyCells) -> FloatArray:
-    assert isinstance(cells, NumberCells)
-    return cells.mean()
-
-
-def _quantile(cells: AnyCells, q: float) -> FloatArray:
+def _quantile(cells: Cells, q: float) -> FloatArray:
     return cells.quantile(q)
 
 
-def _mode(cells: AnyCells) -> FloatArray:
-    return cells.mode()
-
-
-def _probabilities(cells: AnyCells) -> FloatArray:
-    assert isinstance(cells, LevelCells)
-    return cells.probabilities
-
-
-def _middle(cells: AnyCells) -> FloatArray:
+def _middle(cells: Cells) -> FloatArray:
     """Return the median where there is an order, else the mode."""
     return cells.quantile(0.5) if cells.kind.is_ordered else cells.mode()
 
 
-def _rounded_mean(cells: AnyCells) -> FloatArray:
+def _rounded_mean(cells: Cells) -> FloatArray:
     """Return the mean as a value that the kind allows; levels have none and give their mode."""
-    return cells.kind.nearest(cells.mean()) if isinstance(cells, NumberCells) else cells.mode()
+    return cells.kind.nearest(cells.mean()) if cells.kind.is_number else cells.mode()
 
 
 _POINT: dict[str, Answer] = {
     "auto": _middle,
     "median": _middle,
-    "mode": _mode,
+    "mode": lambda cells: cells.mode(),
     "mean": _rounded_mean,
 }
 

@@ -13,8 +13,7 @@ from glfm.errors import SchemaError
 from glfm.frames.column import FloatArray
 from glfm.frames.frame import Frame
 from glfm.frames.times import format_time
-from glfm.kinds.levelled import LevelledKind
-from glfm.posterior.cells import LevelCells, NumberCells
+from glfm.kinds.cells import Cells
 from glfm.posterior.fit import Fit
 from glfm.posterior.joint_density import log_slopes, log_weights
 from glfm.posterior.leave_one_out import RestCells
@@ -146,7 +145,7 @@ class Oddness:
         return RestCells(self.rows, some, self.fit, self.n_jobs)
 
 
-def log_chance(cells: LevelCells | NumberCells, x: FloatArray) -> FloatArray:
+def log_chance(cells: Cells, x: FloatArray) -> FloatArray:
     """Return the log probability of a value at least as odd.
 
     Of a number or an ordinal it is twice the smaller tail, 2 min(P(X <= x), P(X >= x)), of a category the
@@ -163,10 +162,10 @@ def _blocks(rows: NDArray[np.intp]) -> list[NDArray[np.intp]]:
 
 
 def _described(
-    cells: LevelCells | NumberCells, d: int, rows: NDArray[np.intp], x: FloatArray, slopes: FloatArray
+    cells: Cells, d: int, rows: NDArray[np.intp], x: FloatArray, slopes: FloatArray
 ) -> list[OddCell]:
     """Return some cells of a column with what was expected in their place."""
-    if isinstance(cells, LevelCells):
+    if cells.kind.n_levels:
         lower = upper = cells.mode()
         probability = cells.probabilities[np.arange(x.size), lower.astype(np.intp)]
     else:
@@ -201,13 +200,12 @@ def odd_cells(
     for cell in oddness.oddest(top, usual=np.inf):
         name = fit.problem.names[cell.d]
         kind = fit.problem.kinds[name]
-        value, low, high = (kind.decode(np.array([x]))[0] for x in (cell.x, cell.lower, cell.upper))
-        if isinstance(kind, LevelledKind):
+        value, low, high = (kind.decode_one(x) for x in (cell.x, cell.lower, cell.upper))
+        if kind.n_levels:
             expected = f"{low} ({cell.probability:.2f})"
         elif format_time(value) is not None:
             expected = f"{format_time(low)} to {format_time(high)}"
         else:
-            value = int(value) if kind.name == "count" else float(value)
             expected = f"{low:.4g} to {high:.4g}"
         table.append((frame.labels[cell.row], name, value, cell.surprisal, expected, np.exp(cell.log_chance)))
     names = ["row", "column", "value", "surprisal", "expected", "chance"]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from glfm.posterior.cells import LevelCells, NumberCells
+from glfm.kinds.cells import Cells
 
 __all__ = ["cell_table", "ranked"]
 
@@ -24,7 +24,7 @@ _COLUMNS = [
 ]
 
 
-def cell_table(cells: LevelCells | NumberCells, spread: float, tail: float) -> pd.DataFrame:
+def cell_table(cells: Cells, spread: float, tail: float) -> pd.DataFrame:
     """Return encoded values and ends, and shares of uncertainty, of some cells of one column.
 
     Parameters
@@ -41,7 +41,7 @@ def cell_table(cells: LevelCells | NumberCells, spread: float, tail: float) -> p
     table = {"value": value}
     if ordered:
         table |= {"lower": cells.quantile(tail), "upper": cells.quantile(1.0 - tail)}
-    if isinstance(cells, LevelCells):
+    if cells.kind.n_levels:
         table["probability"] = cells.probabilities[np.arange(value.size), value.astype(np.intp)]
     noise, disagreement = cells.split()
     if spread <= 0.0:  # one level alone is observed: what nobody ever saw is measured in nats

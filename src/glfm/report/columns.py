@@ -10,7 +10,6 @@ import numpy as np
 from glfm.analysis.summary import Summary
 from glfm.frames.column import FloatArray
 from glfm.kinds.base import Kind
-from glfm.kinds.levelled import LevelledKind
 from glfm.report.words import clipped, counted, number, percent, value
 
 __all__ = ["ColumnFacts", "Missingness", "column_facts", "missingness"]
@@ -74,10 +73,10 @@ def missingness(summary: Summary, columns: list[ColumnFacts]) -> Missingness:
 def _in_words(kind: Kind, seen: FloatArray) -> str:
     if not seen.size:
         return "no observed cell"
-    if not isinstance(kind, LevelledKind):
+    if not kind.n_levels:
         size = float(np.abs(seen).max()) or 1.0  # squares of large numbers would be infinite
         mean, sd = size * float((seen / size).mean()), size * float((seen / size).std())
-        days = " days" if getattr(kind, "time", None) else ""
+        days = " days" if kind.time else ""
         ends = f"from {value(kind, float(seen.min()))} to {value(kind, float(seen.max()))}"
         return f"mean {value(kind, mean)}, standard deviation {number(sd)}{days}, {ends}"
     levels: tuple[Hashable, ...] = kind.levels or ()

@@ -8,7 +8,6 @@ import numpy as np
 
 from glfm.analysis.summary import Summary
 from glfm.kinds.base import Kind
-from glfm.kinds.levelled import LevelledKind
 from glfm.posterior.rows import TrainingRows
 from glfm.posterior.spacing import spaced, thinned
 from glfm.posterior.surprisal import MOST_DRAWS, OddCell, Oddness
@@ -65,11 +64,11 @@ def _cell(summary: Summary, odd: OddCell) -> SurprisingCell:
     name = summary.fit.problem.names[odd.d]
     kind = summary.fit.problem.kinds[name]
     low, high = _value(kind, odd.lower), _value(kind, odd.upper)
-    if isinstance(kind, LevelledKind):
+    if kind.n_levels:
         expected = f"most probably {low} ({percent(odd.probability)})"
     else:
         expected = f"{low} to {high}" if low != high else low
-    plain = kind.is_number and getattr(kind, "time", None) is None
+    plain = kind.is_number and kind.time is None
     seen = f"{odd.x:.12g}" if plain else _value(kind, odd.x)  # as in the table, to be found there
     label = clipped(summary.fit.table.labels[odd.row], 40)
     return SurprisingCell(label, name, seen, expected, odd.log_chance, chance(odd.log_chance))
@@ -77,6 +76,6 @@ def _cell(summary: Summary, odd: OddCell) -> SurprisingCell:
 
 def _value(kind: Kind, x: float) -> str:
     """Return an encoded value as the reader knows it."""
-    if isinstance(kind, LevelledKind):
+    if kind.n_levels:
         return clipped(kind.decode(np.array([x]))[0], 60)
     return value(kind, float(x))

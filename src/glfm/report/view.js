@@ -224,13 +224,17 @@
 
   // ---- the same in words and numbers
 
+  function exactly(atom) {
+    return "exactly " + (atom.value === 0 ? "zero" : number(atom.value));
+  }
+
   function sentence(column) {
     const list = active();
     if (!list.length) return "Nothing is ticked.";
     const parts = list.map(function (i) {
       if (column.type !== "levels") {
-        const zero = column.zeros ? ", exactly zero in " + percent(column.zeros[i]) : "";
-        return label(i) + ": " + worded(column, column.medians[i]) + zero;
+        const exact = column.atoms.map(function (atom) { return ", " + exactly(atom) + " in " + percent(atom.shares[i]); });
+        return label(i) + ": " + worded(column, column.medians[i]) + exact.join("");
       }
       const shares = column.series[i];
       const best = shares.indexOf(Math.max.apply(null, shares));
@@ -238,7 +242,10 @@
     });
     const start = column.type === "levels" ? "most probable level " : "median ";
     let text = clipped(column.name, 80) + " (" + column.kind + "), " + start + "\u2013 " + parts.join("; ") + ".";
-    if (column.zeros) text += " The picture shows the values above zero.";
+    if (column.type !== "levels" && column.atoms.length) {
+      const zero = column.atoms.length === 1 && column.atoms[0].value === 0;
+      text += zero ? " The picture shows the values above zero." : " The picture shows the other values.";
+    }
     return text;
   }
 
@@ -261,7 +268,7 @@
       });
     } else {
       row("median", list.map(function (i) { return worded(column, column.medians[i]); }));
-      if (column.zeros) row("exactly zero", list.map(function (i) { return percent(column.zeros[i]); }));
+      for (const atom of column.atoms) row(exactly(atom), list.map(function (i) { return percent(atom.shares[i]); }));
       const stride = Math.max(1, Math.floor(column.n / 25));
       for (let r = 0; r < column.n; r += stride) {
         const at = place(column, r);

@@ -9,8 +9,7 @@ import pandas as pd
 
 from glfm.analysis.summary import NONE, Summary, histogram_edges, histogram_heights
 from glfm.frames.column import FloatArray
-from glfm.kinds.levelled import LevelledKind
-from glfm.kinds.numeric import NumericKind
+from glfm.kinds.base import Kind
 from glfm.report.features import FeatureFacts, PatternFacts
 
 __all__ = ["view_data"]
@@ -46,10 +45,9 @@ def _column(summary: Summary, name: str, patterns: list[str]) -> dict[str, Any]:
     kind = summary.fit.problem.kinds[name]
     table = summary.density(name, patterns)
     column: dict[str, Any] = {"name": name, "kind": kind.name}
-    if isinstance(kind, LevelledKind):
+    if kind.n_levels:
         heights = [_thin(table[series].to_numpy(dtype=np.float64)) for series in table.columns]
         return column | {"type": "levels", "levels": [str(level) for level in table.index], "series": heights}
-    assert isinstance(kind, NumericKind)
     x = summary.fit.rows.x[:, summary.fit.problem.names.index(name)]
     seen = x[~np.isnan(x)]
     cells = [summary.cells(name, features) for features in summary.read_patterns(patterns).values()]
@@ -61,19 +59,20 @@ def _column(summary: Summary, name: str, patterns: list[str]) -> dict[str, Any]:
     ends = [float(cell.quantile(q)[0]) for cell in cells for q in (0.05, 0.95)]
     spread = _wide_range(kind, table.index.to_numpy(dtype=np.float64), seen, ends)
     if spread is not None:
-        grid = np.append(0.0, spread) if _has_zeros(kind, spread) else spread
-        table = summary.density(name, patterns, grid)
-    column["zeros"] = None
-    if kind.atom is not None or (spread is not None and table.index[0] == 0.0):
-        # The first row is the probability of zero; the picture is of the other values.
-        column["zeros"] = [_short(float(h)) for h in table.iloc[0]]
-        if kind.name == "count" and seen.size:
-            column["zeros"][0] = _short(float((seen == 0.0).mean()))
-        table = table.iloc[1:]
+        table = summary.density(name, patterns, np.sort(np.append(_apart(kind, spread), spread)))
+    # Atoms have a probability each; the picture is of the other values.
+    is_atom = table.index.isin(_apart(kind, spread))
+    column["atoms"] = []
+    for value, row in table[is_atom].iterrows():
+        shares = [_short(float(height)) for height in row]
+        if kind.is_whole and seen.size:
+            shares[0] = _short(float((seen == value).mean()))
+        column["atoms"].append({"value": _short(float(value)), "shares": shares})  # type: ignore[arg-type]
+    table = table[~is_atom]
     return column | _picture(kind, table, seen, log=spread is not None)
 
 
-def _wide_range(kind: NumericKind, at: FloatArray, seen: FloatArray, ends: list[float]) -> FloatArray | None:
+def _wide_range(kind: Kind, at: FloatArray, seen: FloatArray, ends: list[float]) -> FloatArray | None:
     """Return values for a logarithmic axis if most of the column would stand at the edge of an even one."""
     positive = seen[seen > 0.0]
     if positive.size < 2 or (seen < 0.0).any() or kind.lowest < 0.0:
@@ -82,19 +81,22 @@ def _wide_range(kind: NumericKind, at: FloatArray, seen: FloatArray, ends: list[
         return None
     bottom = min([float(np.quantile(positive, 0.005)), *(end for end in ends if end > 0.0)])
     grid = np.geomspace(bottom, at[-1], _POINTS)
-    return np.unique(np.rint(grid)) if kind.name == "count" else grid[np.equal(*kind.bounds(grid))]
+    return np.unique(np.rint(grid)) if kind.is_whole else grid[~kind.has_mass(grid)]
 
 
-def _has_zeros(kind: NumericKind, grid: FloatArray) -> bool:
-    return kind.atom is not None or (kind.name == "count" and grid[0] > 0.0)
+def _apart(kind: Kind, log_grid: FloatArray | None) -> FloatArray:
+    """Return the values that stand apart from the picture: zero has no place on a logarithmic axis."""
+    if kind.is_whole and log_grid is not None and log_grid[0] > 0.0:
+        return np.zeros(1)
+    return kind.atoms
 
 
-def _picture(kind: NumericKind, table: pd.DataFrame, seen: FloatArray, log: bool) -> dict[str, Any]:
+def _picture(kind: Kind, table: pd.DataFrame, seen: FloatArray, log: bool) -> dict[str, Any]:
     """Return stems of counts, else curves over a histogram; on a logarithmic axis, per factor of ten."""
     at = table.index.to_numpy(dtype=np.float64)
     heights = [table[series].to_numpy(dtype=np.float64) for series in table.columns]
     step = float((at[-1] - at[0]) / (at.size - 1)) if at.size > 1 else 1.0
-    if kind.name == "count" and step == 1.0 and not log:
+    if kind.is_whole and step == 1.0 and not log:
         drawn = {"type": "counts", "first": float(at[0]), "step": 1, "n": int(at.size), "log": False}
         return drawn | {"series": [_thin(h) for h in heights]}
     rest = seen[~np.isin(seen, np.append(0.0, kind.points) if log else kind.points)]

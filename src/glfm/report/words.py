@@ -50,7 +50,7 @@ def number(value: float) -> str:
 
 def value(kind: Kind, x: float) -> str:
     """Return a number of a column; days are the date, or the time, that they stand for."""
-    time = getattr(kind, "time", None)
+    time = kind.time
     return number(x) if time is None or not math.isfinite(x) else format_days(x, time)
 
 

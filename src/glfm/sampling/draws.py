@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glfm.frames.column import FloatArray
+from glfm.kinds.cells import Cells
 from glfm.sampling.layout import Layout
 from glfm.sampling.problem import LocalProblem
 from glfm.sampling.state import State
 
-__all__ = ["Draw", "Draws"]
+__all__ = ["Draw", "Draws", "column_cells"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,3 +203,9 @@ class Draws(Sequence[Draw]):
         for draw in self._draws:
             chains.setdefault(draw.chain, []).append(draw)
         return list(chains.values())
+
+
+def column_cells(draws: Sequence[Draw], d: int, locations: Sequence[FloatArray]) -> Cells:
+    """Return cells of column number `d`, one component per draw, given their locations under each draw."""
+    variances = np.array([draw.variances[d] for draw in draws])
+    return draws[0].layout.kind(d).cells(locations, variances, [draw.thetas[d] for draw in draws])

@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from glfm.errors import DataError, SamplerError
 from glfm.frames.column import FloatArray
 from glfm.kinds.base import Evidence, Kind
-from glfm.kinds.levelled import LevelledKind
-from glfm.kinds.numeric import NumericKind
 from glfm.sampling.layout import Layout
 from glfm.sampling.priors import Priors
 
@@ -204,10 +202,9 @@ class LocalProblem(Problem):
         spreads, counts = [], []
         for d, kind in enumerate(self.kinds.values()):
             x = self.x[:, d]
-            spreads.append(kind.spread(x) if isinstance(kind, LevelledKind | NumericKind) else 1.0)
-            n_levels = kind.n_levels if isinstance(kind, LevelledKind) else 0
-            seen = x[~np.isnan(x)] if n_levels else np.empty(0)
-            counts.append(np.bincount(seen.astype(np.intp), minlength=n_levels).astype(np.int64))
+            spreads.append(kind.spread(x))
+            seen = x[~np.isnan(x)] if kind.n_levels else np.empty(0)
+            counts.append(np.bincount(seen.astype(np.intp), minlength=kind.n_levels).astype(np.int64))
         return ColumnFacts(tuple(spreads), tuple(counts))
 
     def part(self, start: int, stop: int) -> LocalProblem:

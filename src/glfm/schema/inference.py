@@ -12,8 +12,6 @@ from glfm.errors import FitWarning, SchemaError, check_name, listing
 from glfm.frames.column import Column
 from glfm.frames.frame import Frame
 from glfm.kinds import KINDS, Kind, find_kind
-from glfm.kinds.levelled import LevelledKind
-from glfm.kinds.numeric import NumericKind
 
 __all__ = ["infer_kinds"]
 
@@ -73,7 +71,7 @@ def infer_kinds(
 def _learn(kind: Kind, column: Column) -> Kind:
     """Learn the open parameters of a kind; refuse a column whose levels are unknown."""
     learnt = kind.learn(column)
-    if isinstance(learnt, LevelledKind) and not learnt.levels:
+    if not learnt.is_learnt:
         raise SchemaError(
             f"Column {column.name!r} has no observed cell, so its levels are unknown: give them, as in "
             f'glfm.{type(learnt).__name__}(levels=["no", "yes"]), or set it to "ignore".'
@@ -117,7 +115,7 @@ def _why_ignored(column: Column) -> str | None:
 
 def _refuse(column: Column, given: Kind | None) -> None:
     """Refuse a column that no kind can model, or that needs an explicit kind."""
-    if column.type == "date" and not isinstance(given, NumericKind):
+    if column.type == "date" and (given is None or not given.is_number):
         raise SchemaError(
             f'Column {column.name!r} holds dates or times: say in the schema that it is "real", which models '
             'it in days, or set it to "ignore".'

@@ -202,7 +202,12 @@ class Schema(Mapping[str, Kind | None]):
 
     def _rows(self) -> list[tuple[str, str, str, str]]:
         return [
-            (name, "ignore" if kind is None else kind.name, _details(kind), self._reasons[name])
+            (
+                name,
+                "ignore" if kind is None else kind.name,
+                "" if kind is None else kind.details,
+                self._reasons[name],
+            )
             for name, kind in self.items()
         ]
 
@@ -232,14 +237,6 @@ def _find(name: str, kind: object) -> Kind | None:
         return find_kind(kind)
     except SchemaError as error:
         raise SchemaError(f"Column {name!r}: {_tail(error)}") from error
-
-
-def _details(kind: Kind | None) -> str:
-    levels = getattr(kind, "levels", None)
-    if levels is not None:
-        return f"{len(levels)} level{'' if len(levels) == 1 else 's'}"
-    mapping = getattr(kind, "mapping", None)
-    return str(getattr(mapping, "name", mapping or ""))
 
 
 def _tail(error: Exception) -> str:

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from glfm.analysis.diagnostics import LABEL_FREE
 from glfm.errors import GLFMError, SchemaError
 from glfm.frames.column import FloatArray
-from glfm.kinds.levelled import LevelledKind
 from glfm.posterior.alignment import Alignment
 from glfm.posterior.fit import Fit
 from glfm.sampling.draws import Draw, Draws
@@ -81,7 +80,7 @@ def to_arviz(fit: Fit, aligned: Alignment, thin: int = 1) -> Any:
     data = _gathered(arviz, groups, dims, coords)
     for name, column in zip(observed, problem.kinds, strict=True):
         kind = problem.kinds[column]
-        if isinstance(kind, LevelledKind):
+        if kind.n_levels:
             for group in ("observed_data", "posterior_predictive"):
                 data[group][name].attrs["levels"] = [str(level) for level in kind.levels or ()]
     features = _features(problem, draws, aligned, flat)
@@ -168,7 +167,7 @@ def _posterior(problem: Problem, draws: Sequence[Draw]) -> tuple[Variables, Name
 
 def _between(problem: Problem, d: int, r: int) -> str:
     name = problem.names[d]
-    levels = getattr(problem.kinds[name], "levels", ())
+    levels = problem.kinds[name].levels or ()
     return f"{name}: {levels[r]} | {levels[r + 1]}"
 
 
@@ -219,7 +218,7 @@ def _pseudo_columns(problem: Problem) -> list[str]:
     """Return names of the free pseudo-columns: the column's own, or with the level that it speaks for."""
     names: list[str] = []
     for name, kind in problem.kinds.items():
-        if isinstance(kind, LevelledKind) and not kind.is_ordered:
+        if kind.n_levels and not kind.is_ordered:
             names += [f"{name}={level}" for level in (kind.levels or ())[: kind.n_free]]
         else:
             names += [name] if kind.n_free == 1 else [f"{name}[{j}]" for j in range(kind.n_free)]

@@ -119,7 +119,7 @@ def _schema(schema: Schema) -> Any:
 
 
 def _is_plain(kind: Any) -> bool:
-    return all(isinstance(level, str | int | float) for level in getattr(kind, "levels", None) or ())
+    return all(isinstance(level, str | int | float) for level in (kind.levels if kind else None) or ())
 
 
 def _write_draws(writer: Writer, problem: Problem, draws: Draws) -> None:
@@ -221,7 +221,7 @@ def _read(head: dict[str, Any], reader: Reader, known: Collection[str]) -> tuple
         n_rows = whole(reader, head["n_rows"], least=1)
         spreads = _finite(reader, "columns/spread", (len(schema.kinds),)).tolist()
         counts = [
-            reader.array(f"columns/{d}/counts", np.int64, (getattr(kind, "n_levels", 0),))
+            reader.array(f"columns/{d}/counts", np.int64, (kind.n_levels,))
             for d, kind in enumerate(schema.kinds.values())
         ]
         facts = ColumnFacts(tuple(spreads), tuple(counts))

@@ -17,10 +17,9 @@ from scipy.stats import chi2, norm
 
 from glfm.frames.column import FloatArray
 from glfm.kinds.base import Kind
-from glfm.posterior.cells import column_cells
 from glfm.posterior.rows import NewRows, Rows, TrainingRows
 from glfm.sampling.chain import Chain
-from glfm.sampling.draws import Draw
+from glfm.sampling.draws import Draw, column_cells
 from glfm.sampling.priors import Priors, Schedule
 from glfm.sampling.problem import LocalProblem, Problem
 from glfm.testing.fits import make_fit

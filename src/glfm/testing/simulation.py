@@ -12,9 +12,6 @@ from numpy.typing import NDArray
 
 from glfm.frames.column import FloatArray
 from glfm.kinds.base import Kind
-from glfm.kinds.categorical import Categorical
-from glfm.kinds.numeric import NumericKind
-from glfm.kinds.ordinal import Ordinal
 from glfm.sampling.priors import Priors
 
 __all__ = ["PriorDraw", "simulate_cells", "simulate_prior"]
@@ -79,7 +76,7 @@ def simulate_prior(
         Z = Z * rng.standard_normal(Z.shape)
     columns = list(kinds.values())
     variance = np.array([_draw_variance(rng, kind) for kind in columns])
-    theta = [_draw_theta(rng, kind) for kind in columns]
+    theta = [kind.sample_theta(rng) for kind in columns]
     n_free = [kind.n_free for kind in columns]
     weight_sd = np.sqrt(priors.weight_variance * np.repeat(variance, n_free))
     B = weight_sd * rng.standard_normal((Z.shape[1] + int(priors.bias), sum(n_free)))
@@ -102,13 +99,11 @@ def simulate_cells(
     for d, kind in enumerate(kinds):
         y = Y[:, start : start + kind.n_free]
         start += kind.n_free
-        if isinstance(kind, Categorical):
-            last = math.sqrt(variance[d]) * rng.standard_normal(y.shape[0])
-            x[:, d] = kind.levels_of(rng, np.column_stack([y, last]).argmax(axis=1))
-        else:
-            _check_support(kind)
-            # Given its pseudo-observation (and u) a cell is deterministic.
-            x[:, d] = kind.sample(rng, y, 0.0, theta[d])
+        if np.isfinite(kind.support).any():
+            raise ValueError(
+                "A column with a truncated support cannot be simulated from its pseudo-observations."
+            )
+        x[:, d] = kind.sample_given(rng, y, float(variance[d]), theta[d])
     return Y, x
 
 
@@ -160,19 +155,3 @@ def _draw_variance(rng: np.random.Generator, kind: Kind) -> float:
         return kind.noise_variance or 1.0
     shape, rate = kind.noise_prior
     return float(rate / rng.gamma(shape))
-
-
-def _draw_theta(rng: np.random.Generator, kind: Kind) -> FloatArray:
-    theta = kind.initial_theta()
-    if theta.size > 1:
-        if not isinstance(kind, Ordinal):
-            raise NotImplementedError(f"The prior of the thresholds of kind {kind.name!r} is not known.")
-        theta[1:] = np.sort(np.abs(rng.standard_normal(theta.size - 1))) * math.sqrt(kind.threshold_variance)
-    return theta
-
-
-def _check_support(kind: Kind) -> None:
-    if isinstance(kind, NumericKind) and np.isfinite(kind.support).any():
-        raise ValueError(
-            "A column with a truncated support cannot be simulated from its pseudo-observations."
-        )

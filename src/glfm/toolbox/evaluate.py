@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 from glfm.errors import DataError
 from glfm.frames.column import Column, FloatArray
 from glfm.kinds.base import Kind
-from glfm.kinds.levelled import LevelledKind
 from glfm.toolbox.arguments import Params, read, read_letters, read_params
 from glfm.toolbox.hidden_dict import Hidden
 
@@ -63,7 +62,7 @@ def compute_map(
     columns = []
     for d in chosen:
         cells, kind = known.cells(Z, d), known.kinds[d]
-        best = cells.mode() if isinstance(kind, LevelledKind) else cells.quantile(0.5)
+        best = cells.mode() if kind.n_levels else cells.quantile(0.5)
         columns.append(kind.decode(best).astype(np.float64))
     return np.column_stack(columns)
 
@@ -92,7 +91,7 @@ def compute_pdf(
     Z = known.read_patterns(Zp, "Zp")
     kind = known.kinds[d]
     seen = table.X[~np.isnan(table.X[:, d]), d]
-    if isinstance(kind, LevelledKind):
+    if kind.n_levels:
         xd, at = np.array(kind.levels, dtype=np.float64), np.arange(kind.n_levels, dtype=np.float64)
     else:
         xd = at = _values(kind, d, seen, settings)
@@ -104,7 +103,7 @@ def compute_pdf(
 def _values(kind: Kind, d: int, seen: FloatArray, settings: Params) -> FloatArray:
     """Return values at which to evaluate a density, evenly spaced on the scale of the transform."""
     low, high = (float(seen.min()), float(seen.max())) if seen.size else (0.0, 1.0)
-    if kind.name == "count":
+    if kind.is_whole:
         values = np.linspace(low, high, int(min(high - low + 1, _MOST_COUNTS)))
         return np.unique(np.rint(values))
     transform = settings.transforms[d]

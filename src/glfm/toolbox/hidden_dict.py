@@ -12,10 +12,8 @@ from numpy.typing import NDArray
 from glfm.errors import DataError, SchemaError
 from glfm.frames.column import Column, FloatArray
 from glfm.kinds import KINDS, Kind
-from glfm.kinds.levelled import LevelledKind
-from glfm.kinds.numeric import NumericKind
+from glfm.kinds.cells import Cells
 from glfm.posterior.alignment import feature_order
-from glfm.posterior.cells import LevelCells, NumberCells, cells_of
 from glfm.sampling.draws import Draw
 from glfm.toolbox.arguments import Data, Params
 
@@ -85,7 +83,7 @@ def hidden_of(draw: Draw, seconds: float) -> dict[str, Any]:
     kinds = list(draw.layout.kinds.values())
     bias = int(draw.layout.bias)
     order = np.concatenate([np.arange(bias), bias + feature_order(draw)]).astype(np.intp)
-    n_levels = [kind.n_levels if isinstance(kind, LevelledKind) else 1 for kind in kinds]
+    n_levels = [kind.n_levels or 1 for kind in kinds]
     n_columns, most = len(kinds), max(n_levels)
     B = np.zeros((n_columns, order.size, most))
     theta = np.full((n_columns, most), np.inf)
@@ -93,7 +91,7 @@ def hidden_of(draw: Draw, seconds: float) -> dict[str, Any]:
     for d, kind in enumerate(kinds):
         B[d, :, : kind.n_free] = draw.weights[order, draw.layout.slices[d]]
         theta[d, : draw.thetas[d].size] = draw.thetas[d]
-        if isinstance(kind, LevelledKind):
+        if kind.n_levels:
             levels[d] = np.array(kind.levels, dtype=np.float64)
 
     def of_numbers(name: str, otherwise: float) -> FloatArray:
@@ -199,9 +197,9 @@ class Hidden:
         """Return the means of a column's free pseudo-observations."""
         return np.ascontiguousarray(Z @ self.B[d, :, : self.kinds[d].n_free])
 
-    def cells(self, Z: FloatArray, d: int) -> LevelCells | NumberCells:
+    def cells(self, Z: FloatArray, d: int) -> Cells:
         """Return the distribution of a column in rows with the features `Z`."""
-        return cells_of(self.kinds[d], [self.locations(Z, d)], self.s2Y[d : d + 1], [self.thetas[d]])
+        return self.kinds[d].cells([self.locations(Z, d)], self.s2Y[d : d + 1], [self.thetas[d]])
 
     def log_density(self, x: FloatArray, Z: FloatArray, d: int) -> FloatArray:
         """Return the log density of one encoded value per row of `Z`."""
@@ -225,6 +223,4 @@ def _known_kind(letter: str, d: int, params: Params, R: Any, numbers: dict[str, 
     learnt: dict[str, Any] = {"shift": numbers["mu"], "scale": numbers["w"], "unit": numbers["unit"]}
     if letter == "p" and not np.isnan(numbers["smallest"]):
         learnt["smallest"] = numbers["smallest"]
-    kind = _kind(letter, d, params, None, **learnt)
-    assert isinstance(kind, NumericKind)
-    return kind
+    return _kind(letter, d, params, None, **learnt)

@@ -11,11 +11,9 @@ import numpy as np
 
 from glfm.errors import FitWarning
 from glfm.frames.column import Column, FloatArray
-from glfm.kinds.levelled import LevelledKind
 from glfm.posterior.alignment import representative
-from glfm.posterior.cells import column_cells
 from glfm.sampling.chain import Chain
-from glfm.sampling.draws import Draws
+from glfm.sampling.draws import Draws, column_cells
 from glfm.sampling.engine import LocalEngine
 from glfm.sampling.priors import Priors, Schedule
 from glfm.sampling.problem import LocalProblem
@@ -81,7 +79,7 @@ def complete(
         if not rows.size:
             continue
         cells = column_cells(draws, d, [draw.location(rows, layout.slices[d]) for draw in draws])
-        best = cells.mode() if isinstance(kind, LevelledKind) else cells.quantile(0.5)
+        best = cells.mode() if kind.n_levels else cells.quantile(0.5)
         X[rows, d] = kind.decode(best).astype(np.float64)
     return X, hidden_of(draws[representative(draws)], seconds)
 

@@ -12,9 +12,7 @@ from numpy.typing import ArrayLike
 from glfm.analysis.summary import empirical
 from glfm.errors import DataError
 from glfm.frames.column import FloatArray
-from glfm.kinds.levelled import LevelledKind
-from glfm.kinds.numeric import NumericKind
-from glfm.posterior.cells import LevelCells
+from glfm.kinds.base import Kind
 from glfm.toolbox.arguments import Data, read
 from glfm.toolbox.evaluate import column_number
 from glfm.toolbox.hidden_dict import Hidden
@@ -80,10 +78,10 @@ def plot_patterns(
             own["linestyle"] = styles[i % len(styles)]
         return own
 
-    n_levels = [getattr(known.kinds[d], "n_levels", None) for d in chosen]
-    axes = grid([_HEIGHT if n is None else levels_height(n, len(Z), True) for n in n_levels], _WIDTH)
+    n_levels = [known.kinds[d].n_levels for d in chosen]
+    axes = grid([levels_height(n, len(Z), True) if n else _HEIGHT for n in n_levels], _WIDTH)
     for ax, d, title in zip(axes, chosen, labels(table.names[d] for d in chosen), strict=True):
-        if isinstance(known.kinds[d], LevelledKind):
+        if known.kinds[d].n_levels:
             heights = _level_heights(known, table, d, Z, names)
             draw_levels(ax, heights, is_ordered=True, alone=len(axes) == 1, look=look)
         else:
@@ -117,8 +115,6 @@ def _observed(table: Data, d: int) -> FloatArray:
 def _level_heights(known: Hidden, table: Data, d: int, Z: FloatArray, names: list[str]) -> pd.DataFrame:
     """Return the probability of each level, observed and under each pattern."""
     cells, kind, seen = known.cells(Z, d), known.kinds[d], _observed(table, d)
-    assert isinstance(cells, LevelCells)
-    assert isinstance(kind, LevelledKind)
     levels = np.array(kind.levels, dtype=np.float64)
     share = np.array([(seen == level).sum() for level in levels]) / max(seen.size, 1)
     index = table.cat_labels[d] or [f"{level:g}" for level in levels]
@@ -132,8 +128,7 @@ def _number_heights(
     from glfm.plots.panels import log_heights, scale_of
 
     kind, seen = known.kinds[d], _observed(table, d)
-    assert isinstance(kind, NumericKind)
-    scale = scale_of(seen, kind.atom is not None, kind.name == "count")
+    scale = scale_of(seen, kind.atoms, kind.is_whole)
     at = _grid(kind, seen, scale)
     pdf = np.exp([known.log_density(at, np.repeat(z[None, :], at.size, axis=0), d) for z in Z])
     if not scale.is_log:
@@ -145,7 +140,7 @@ def _number_heights(
     return _table(at, observed, pdf, names), scale
 
 
-def _grid(kind: NumericKind, seen: FloatArray, scale: Scale) -> FloatArray:
+def _grid(kind: Kind, seen: FloatArray, scale: Scale) -> FloatArray:
     """Return values to draw at: evenly spaced, in decades on a logarithmic axis, whole for counts."""
     low, high = (float(seen.min()), float(seen.max())) if seen.size else (0.0, 1.0)
     high = high if high > low else low + 1.0
@@ -156,9 +151,9 @@ def _grid(kind: NumericKind, seen: FloatArray, scale: Scale) -> FloatArray:
         at = np.arange(low, high + 1.0, max(1, int(np.ceil((high - low) / _POINTS))))
     else:
         at = np.linspace(low, high, _POINTS)
-    if kind.atom is not None:
-        at = at[np.equal(*kind.bounds(at))]
-    return np.append(0.0, at[at > 0]) if scale.zero else at
+    if kind.atoms.size:
+        at = at[~kind.has_mass(at)]
+    return np.sort(np.append(scale.atoms, at[~np.isin(at, scale.atoms)]))
 
 
 def _table(index: ArrayLike, observed: FloatArray, heights: FloatArray, names: list[str]) -> pd.DataFrame:

@@ -16,7 +16,6 @@ from glfm.datasets import make_clinic
 from glfm.errors import DataError
 from glfm.frames.frame import Frame
 from glfm.kinds import Kind
-from glfm.posterior.cells import cells_of
 from glfm.schema.encoding import encode
 
 mpl.use("Agg")
@@ -93,14 +92,14 @@ class TestMass:
         locations = [rng.normal(size=(1, learnt.n_free)).repeat(n, axis=0) for _ in range(2)]
         variances = np.array([0.5, 0.3]) if learnt.is_number else np.ones(2)
         thetas = [learnt.initial_theta()] * 2
-        cells = cells_of(learnt, locations, variances, thetas)
+        cells = learnt.cells(locations, variances, thetas)
         drawn = [
             learnt.sample(rng, at, float(s2), theta)
             for at, s2, theta in zip(locations, variances, thetas, strict=True)
         ]
         x = np.where(rng.random(n) < 0.5, *drawn)
         if not is_right:  # predictions that are off by one
-            cells = cells_of(learnt, [at + 1.0 for at in locations], variances, thetas)
+            cells = learnt.cells([at + 1.0 for at in locations], variances, thetas)
         mass = _enclosing_mass(cells, x, rng)
         z = [(np.mean(mass < c) - c) / np.sqrt(c * (1 - c) / n) for c in (0.2, 0.5, 0.8, 0.95)]
         assert (np.max(np.abs(z)) < 4.0) == is_right

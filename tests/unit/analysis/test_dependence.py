@@ -9,10 +9,11 @@ from scipy.special import xlogy
 
 import glfm
 from glfm.analysis.dependence import MATTERS, Dependence
-from glfm.analysis.mutual_information import _Numbers, mutual_information, outcomes_of
+from glfm.analysis.mutual_information import mutual_information
 from glfm.errors import SchemaError
 from glfm.frames.column import Column
 from glfm.kinds import KINDS, Kind
+from glfm.kinds.outcomes import NumberOutcomes
 from glfm.sampling.draws import Draw
 from glfm.sampling.priors import Priors
 from glfm.sampling.problem import LocalProblem, Problem
@@ -56,14 +57,14 @@ def points(kind: Kind, location: np.ndarray, variance: float) -> tuple[np.ndarra
     sd = np.sqrt(variance + kind.aux_variance)
     ends = np.clip([location.min() - 7 * sd, location.max() + 7 * sd], *kind.support)
     w = np.linspace(*ends, 1501)
-    if kind.name == "count":
+    if kind.is_whole:
         x = np.arange(kind.to_value(w).min(), kind.to_value(w).max() + 1.0)
         return x, np.ones(x.size)
     edges = np.linspace(*ends, 1501)
-    if kind.atom is not None:
-        edges = np.append(kind.atom[1], edges[edges > kind.atom[1]])
+    inner = np.clip(kind.continuum, *ends)
+    edges = np.unique(np.append(inner, edges[(edges > inner[0]) & (edges < inner[1])]))
     x, width = kind.to_value(0.5 * (edges[1:] + edges[:-1])), np.abs(np.diff(kind.link.forward(edges)))
-    return (x, width) if kind.atom is None else (np.append(0.0, x), np.append(1.0, width))
+    return np.append(kind.atoms, x), np.append(np.ones(kind.atoms.size), width)
 
 
 def dense(draw: Draw, share: np.ndarray) -> np.ndarray:
@@ -205,15 +206,15 @@ class TestInformation:
     def test_outcomes_are_probabilities(self, learnt: Kind):
         rng = np.random.default_rng(0)
         location = rng.standard_normal((6, learnt.n_free))
-        p = outcomes_of(learnt, location.min(), location.max(), 0.6, 0.6).likelihood(
+        p = learnt.outcomes(location.min(), location.max(), 0.6, 0.6).likelihood(
             location, 0.36 if learnt.is_number else 1.0, learnt.initial_theta()
         )
         np.testing.assert_allclose(p.sum(axis=1), 1.0, atol=1e-6)
 
     def test_a_count_that_is_wide_is_exact(self):
         kind = glfm.Count().learn(Column("n", np.array([0.0, 1.0, 2.0, 1.0]), "integer"))
-        outcomes = outcomes_of(kind, -1.0, 1.0, 0.5, 0.5)
-        assert isinstance(outcomes, _Numbers)
+        outcomes = kind.outcomes(-1.0, 1.0, 0.5, 0.5)
+        assert isinstance(outcomes, NumberOutcomes)
         assert outcomes.lower[0] == -np.inf
         assert outcomes.lower.size > 3
 

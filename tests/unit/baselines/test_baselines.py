@@ -8,7 +8,6 @@ from sklearn.base import clone
 
 import glfm
 from glfm.baselines import BPMF, SIBP, GaussianBaseline
-from glfm.baselines.base import cell_bounds
 from glfm.baselines.bpmf import draw_factors, draw_prior, prior_given
 from glfm.kinds import Kind
 
@@ -122,7 +121,7 @@ def test_a_constant_and_an_empty_column_do_no_harm():
 
 def test_bounds_of_cells():
     def bounds(kind: Kind, *x: float) -> list[list[float]]:
-        return [ends.tolist() for ends in cell_bounds(kind, np.array(x))]
+        return [ends.tolist() for ends in kind.rounds_from(np.array(x))]
 
     inf = np.inf
     assert bounds(glfm.Categorical(levels=("a", "b", "c")), 0, 1, 2) == [[-inf, 0.5, 1.5], [0.5, 1.5, inf]]

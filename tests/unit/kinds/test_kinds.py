@@ -346,11 +346,11 @@ def test_levels_may_be_tuples() -> None:
 def test_zeros_of_a_positive_column_are_a_cell() -> None:
     kind = Positive().learn(numbers(0.0, 0.0, 0.5, 1.0, 4.0))
     assert kind.smallest == 0.5
-    assert kind.atom == (-np.inf, float(kind.link.inverse(0.5)))
+    assert kind.atom_cells.tolist() == [[0.0, -np.inf, float(kind.link.inverse(0.5))]]
     location = np.zeros((4, 1))
     zero, small, least, negative = kind.log_density(np.array([0.0, 0.2, 0.5, -1.0]), location, 1.0, NO_THETA)
     assert zero == small  # scored with the cell of the zeros
-    assert zero == pytest.approx(log_ndtr(kind.atom[1] / math.sqrt(1.0 + kind.aux_variance)))
+    assert zero == pytest.approx(log_ndtr(kind.atom_cells[0, 2] / math.sqrt(1.0 + kind.aux_variance)))
     assert np.isfinite(least)
     assert negative == -np.inf
     assert Positive().learn(numbers(0.0, 0.0)).smallest == 1.0
@@ -461,10 +461,8 @@ def cdf(kind: NumericKind, x, center: float, variance: float):
 def panels(kind: NumericKind, center: float, sd: float):
     """Return points of x between which the density is smooth: dense where the mass is, and near an edge."""
     low, high = kind.support
-    if kind.atom is not None:
-        low, high = (
-            (max(low, kind.atom[1]), high) if kind.atom[0] == -np.inf else (low, min(high, kind.atom[0]))
-        )
+    for _, lower, upper in kind.atom_cells:
+        low, high = (max(low, upper), high) if lower == -np.inf else (low, min(high, lower))
     w = center + sd * np.linspace(-9.0, 9.0, 721)
     for edge, sign in ((low, 1.0), (high, -1.0)):
         if np.isfinite(edge):
@@ -483,7 +481,7 @@ def integrals(kind: NumericKind, center: float, variance: float):
     grid = 0.5 * (x[1:] + x[:-1])[:, None] + half[:, None] * nodes
     p = np.exp(score(kind, grid.ravel(), center, variance)).reshape(grid.shape) * weights * half[:, None]
     atom = 0.0
-    if kind.atom is not None:
+    if kind.atoms.size:
         atom = math.exp(score(kind, [0.0], center, variance)[0])
     return x, atom + np.append(0.0, np.cumsum(p.sum(axis=1))), float((p * grid).sum())
 

@@ -6,15 +6,8 @@ import numpy as np
 import pytest
 
 from glfm.errors import SchemaError
-from glfm.kinds.mappings import (
-    MAPPINGS,
-    TRANSFORMS,
-    Link,
-    Transform,
-    find_mapping,
-    find_transform,
-    standard_inverse,
-)
+from glfm.kinds.links import Link, standard_inverse
+from glfm.kinds.mappings import MAPPINGS, TRANSFORMS, Transform, find_mapping, find_transform
 
 # Where each mapping is tried; the square is not one to one below zero.
 POINTS = {

@@ -5,10 +5,10 @@ import pytest
 
 from glfm.frames.column import Column
 from glfm.kinds.count import Count
+from glfm.kinds.number_cells import NumberCells
 from glfm.kinds.numeric import NumericKind
 from glfm.kinds.positive import Positive
 from glfm.kinds.real import Real
-from glfm.posterior.cells import NumberCells
 
 RNG = np.random.default_rng(1)
 COLUMNS: dict[str, tuple[type[NumericKind], np.ndarray]] = {

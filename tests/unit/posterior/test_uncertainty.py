@@ -11,7 +11,6 @@ from glfm.datasets import make_clinic
 from glfm.errors import SchemaError
 from glfm.frames.column import Column
 from glfm.kinds import Kind
-from glfm.posterior.cells import cells_of
 
 QUICK = {"n_chains": 2, "n_warmup": 100, "n_draws": 30, "random_state": 0, "progress": False}
 COLUMNS = ["row", "column", "value", "lower", "upper", "probability", "noise", "disagreement", "reliability"]
@@ -37,7 +36,7 @@ def components(learnt: Kind):
 
 
 def test_sd_and_entropy_against_samples(learnt: Kind, components) -> None:
-    cells = cells_of(learnt, *components)
+    cells = learnt.cells(*components)
     x, _ = sampled(learnt, *components)
     if learnt.is_number:
         # The standard error of an sd is at most a few thousandths of it here.
@@ -48,7 +47,7 @@ def test_sd_and_entropy_against_samples(learnt: Kind, components) -> None:
 
 
 def test_the_split_adds_up(learnt: Kind, components) -> None:
-    noise, disagreement = (part[0] for part in cells_of(learnt, *components).split())
+    noise, disagreement = (part[0] for part in learnt.cells(*components).split())
     locations, variances, thetas = components
     assert noise > 0
     assert disagreement > 0
@@ -58,21 +57,21 @@ def test_the_split_adds_up(learnt: Kind, components) -> None:
         assert noise + disagreement == pytest.approx(w.var(), rel=0.02)
         assert noise == pytest.approx(w.var(axis=1).mean(), rel=0.02)
     else:
-        cells = cells_of(learnt, *components)
+        cells = learnt.cells(*components)
         assert noise + disagreement == pytest.approx(cells.entropy()[0])
-        alone = [cells_of(learnt, [at], np.ones(1), thetas[:1]).entropy()[0] for at in locations]
+        alone = [learnt.cells([at], np.ones(1), thetas[:1]).entropy()[0] for at in locations]
         assert noise == pytest.approx(np.mean(alone))
 
 
 def test_draws_that_agree_do_not_disagree(learnt: Kind, components) -> None:
     locations, variances, thetas = components
-    _, disagreement = cells_of(learnt, locations[:1] * 3, variances, thetas).split()
+    _, disagreement = learnt.cells(locations[:1] * 3, variances, thetas).split()
     assert disagreement[0] == pytest.approx(0.0, abs=1e-12)
 
 
 def test_sd_of_values_far_from_zero() -> None:
     column = Column("real", 1e9 + np.array([-1.0, 0.0, 1.0, np.nan]), "float")
-    cells = cells_of(glfm.Real().learn(column), [np.zeros((1, 1))] * 2, np.ones(2), [np.empty(0)] * 2)
+    cells = glfm.Real().learn(column).cells([np.zeros((1, 1))] * 2, np.ones(2), [np.empty(0)] * 2)
     assert cells.sd()[0] == pytest.approx(np.sqrt(2 / 3) * np.sqrt(1.001))
 
 

@@ -228,7 +228,7 @@ def test_bars_hold_the_share_of_their_cells() -> None:
         }
     )
     drawn = content_of(fitted(frame, n_chains=1, n_warmup=5, n_draws=3)).view["columns"]
-    assert [(column["log"], column["zeros"] is None) for column in drawn] == [
+    assert [(column["log"], not column["atoms"]) for column in drawn] == [
         (False, True),
         (True, True),
         (False, False),
@@ -237,7 +237,7 @@ def test_bars_hold_the_share_of_their_cells() -> None:
     ]
     for column in drawn:
         seen = frame[column["name"]].dropna().to_numpy(dtype=float)
-        inside = seen[seen != 0.0] if column["zeros"] or column["log"] else seen
+        inside = seen[seen != 0.0] if column["atoms"] or column["log"] else seen
         inside = np.log10(inside) if column["log"] else inside
         edges = histogram_edges(inside)
         first = int(np.argmin(np.abs(edges - column["edges"][0])))
@@ -254,8 +254,10 @@ def test_no_density_where_only_zero_has_a_probability() -> None:
     assert table.index[0] == 0.0
     assert table.index[1] >= values[values > 0].min()
     column = content_of(model).view["columns"][0]
-    assert column["zeros"][0] == pytest.approx((values == 0).mean(), rel=1e-3)
-    assert column["zeros"][1] == pytest.approx(table["none"].iloc[0], rel=1e-3)
+    (zero,) = column["atoms"]
+    assert zero["value"] == 0.0
+    assert zero["shares"][0] == pytest.approx((values == 0).mean(), rel=1e-3)
+    assert zero["shares"][1] == pytest.approx(table["none"].iloc[0], rel=1e-3)
 
 
 # ---- surprising cells
@@ -274,7 +276,7 @@ def test_chances_are_those_of_the_predictive(model: glfm.GLFM, name: str) -> Non
         wanted = at
     else:
         below = cells.cdf(frame)[name].to_numpy()[rows]
-        is_point = name == "bp_change" or (name == "crp" and model.schema_.kinds[name].atom is None)
+        is_point = name == "bp_change" or (name == "crp" and not model.schema_.kinds[name].atoms.size)
         has_mass = np.zeros(rows.size) if is_point else at
         if name == "crp" and not is_point:
             has_mass = np.where(x == 0.0, at, 0.0)

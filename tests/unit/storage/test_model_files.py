@@ -399,7 +399,7 @@ def members(path):
 
 
 def write(path, content, method=zipfile.ZIP_DEFLATED):
-    with zipfile.ZipFile(path, "w", method) as file:
+    with zipfile.ZipFile(path, "w", method, compresslevel=1) as file:
         for name, data in content.items():
             file.writestr(name, data)
     return path

@@ -1,141 +1,40 @@
-"""The predictive distribution of one column's cells, averaged over draws.
-
-A kind knows the distribution of a cell given one draw; here the draws are mixed. Numbers are mixed on the
-pseudo-scale, where every component is a (possibly truncated) normal; levels by their probabilities.
-"""
+"""The predictive distribution of cells whose values are numbers."""
 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from glfm.frames.column import FloatArray
 from glfm.kernels.mixture import interpolate, mixture_log_density, mixture_log_mass, mixture_quantile
-from glfm.kinds.base import Kind
-from glfm.kinds.levelled import LevelledKind, entropy
-from glfm.kinds.mappings import LARGEST
-from glfm.kinds.numeric import NumericKind
-from glfm.sampling.draws import Draw
+from glfm.kinds.cells import Cells, average
+from glfm.kinds.links import VALUE_LIMIT
 
-__all__ = ["Cells", "LevelCells", "NumberCells", "cells_of", "column_cells"]
+if TYPE_CHECKING:
+    from glfm.kinds.numeric import NumericKind
 
-K = TypeVar("K", bound=Kind)
+__all__ = ["NumberCells", "kernel_density"]
+
 _GRID = 24
 _STEPS = 16
 _STEP, _LEVEL = 0.1, 0.05  # of a lattice: in standard deviations, and of their logarithm
 _LEAST = 1e-6  # of the size of a column: means far below it are read as differences, not as ratios
+_COMPONENTS = 256  # of a kernel density, at most
 
 
 @dataclass(frozen=True, eq=False)
-class Cells(ABC, Generic[K]):
-    """Cells of one column, one component per draw.
+class NumberCells(Cells):
+    """Cells whose values are numbers.
 
-    Parameters
-    ----------
-    kind
-        Of the column.
-    locations
-        One array (rows x free pseudo-columns) per draw.
-    variances, thetas
-        Noise variance and thresholds per draw.
+    Draws are mixed on the pseudo-scale, where every component is a (possibly truncated) normal.
     """
 
-    kind: K
-    locations: Sequence[FloatArray]
-    variances: FloatArray
-    thetas: Sequence[FloatArray]
-
-    @property
-    def n_rows(self) -> int:
-        """Number of cells."""
-        return int(self.locations[0].shape[0])
-
-    @abstractmethod
-    def log_density(self, x: FloatArray) -> FloatArray:
-        """Return the log density of one encoded value per cell; NaN in the holes."""
-
-    @abstractmethod
-    def mode(self) -> FloatArray:
-        """Return the most probable value."""
-
-    @abstractmethod
-    def quantile(self, q: float) -> FloatArray:
-        """Return the smallest value that is not exceeded with probability `q`."""
-
-    @abstractmethod
-    def cdf(self, x: FloatArray) -> FloatArray:
-        """Return the probability of not exceeding one encoded value per cell; NaN in the holes."""
-
-    @abstractmethod
-    def log_tails(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the log probabilities of at most and of at least one encoded value per cell (no holes)."""
-
-    @abstractmethod
-    def split(self) -> tuple[FloatArray, FloatArray]:
-        """Return how uncertain a cell is within draws, on average, and how much draws disagree about it.
-
-        They add up to the variance on the pseudo-scale of a number, by the law of total variance, and to the
-        entropy (nats) of a level, where disagreement is the mutual information of level and draw.
-        """
-
-
-class LevelCells(Cells[LevelledKind]):
-    """Cells whose values are levels."""
-
-    @cached_property
-    def probabilities(self) -> FloatArray:
-        """Probability of every level, rows x levels."""
-        parts = zip(self.locations, self.variances, self.thetas, strict=True)
-        total = sum(self.kind.probabilities(at, float(s2), theta) for at, s2, theta in parts)
-        return np.asarray(total / np.sum(total, axis=1, keepdims=True))
-
-    def log_density(self, x: FloatArray) -> FloatArray:
-        parts = zip(self.locations, self.variances, self.thetas, strict=True)
-        total = np.full(x.size, -np.inf)
-        for at, s2, theta in parts:
-            total = np.logaddexp(total, self.kind.log_density(x, at, float(s2), theta))
-        return np.asarray(total - np.log(len(self.locations)))
-
-    def mode(self) -> FloatArray:
-        return np.asarray(self.probabilities.argmax(axis=1), dtype=np.float64)
-
-    def quantile(self, q: float) -> FloatArray:
-        below = np.cumsum(self.probabilities, axis=1)
-        below[:, -1] = 1.0
-        return np.asarray((below < q - 1e-12).sum(axis=1), dtype=np.float64)
-
-    def cdf(self, x: FloatArray) -> FloatArray:
-        below = np.cumsum(self.probabilities, axis=1)
-        at = np.where(np.isnan(x), 0, x).astype(np.intp)
-        return np.where(np.isnan(x), np.nan, np.minimum(below[np.arange(x.size), at], 1.0))
-
-    def log_tails(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
-        rows, at = np.arange(x.size), x.astype(np.intp)
-        below = np.cumsum(self.probabilities, axis=1)[rows, at]
-        above = np.cumsum(self.probabilities[:, ::-1], axis=1)[:, ::-1][rows, at]
-        with np.errstate(divide="ignore"):
-            return np.minimum(np.log(below), 0.0), np.minimum(np.log(above), 0.0)
-
-    def entropy(self) -> FloatArray:
-        """Return the Shannon entropy in nats."""
-        return entropy(self.probabilities)
-
-    def split(self) -> tuple[FloatArray, FloatArray]:
-        parts = zip(self.locations, self.variances, self.thetas, strict=True)
-        each = sum(entropy(self.kind.probabilities(at, float(s2), theta)) for at, s2, theta in parts)
-        noise = np.asarray(each) / len(self.locations)
-        return noise, np.maximum(self.entropy() - noise, 0.0)
-
-
-class NumberCells(Cells[NumericKind]):
-    """Cells whose values are numbers."""
+    kind: NumericKind
 
     @cached_property
     def _mixture(self) -> tuple[FloatArray, FloatArray]:
@@ -163,6 +62,16 @@ class NumberCells(Cells[NumericKind]):
         # What no point of the pseudo-scale gives has no density.
         return np.where(np.isnan(score) & ~np.isnan(x), -np.inf, score)
 
+    def log_mass_near(self, x: FloatArray) -> FloatArray:
+        if self.kind.is_whole:
+            return self.log_density(x)
+        lower, upper = self.kind.place(x - 0.5), self.kind.place(x + 0.5)
+        for value, low, high in self.kind.atom_cells:
+            hit = x == value
+            lower = np.where(hit, low, lower if low > -np.inf else np.maximum(lower, high))
+            upper = np.where(hit, high, upper if high < np.inf else np.minimum(upper, low))
+        return self.log_mass(lower, upper)
+
     def log_mass(self, lower: FloatArray, upper: FloatArray) -> FloatArray:
         """Return the log probability of one interval of the pseudo-scale per cell; NaN where it is empty."""
         means, sds = self._mixture
@@ -175,14 +84,12 @@ class NumberCells(Cells[NumericKind]):
         return mass
 
     def mean(self) -> FloatArray:
-        """Return the mean."""
         link = self.kind.link
         if self._is_line:
-            return np.asarray(link.forward(_average(list(self._mixture[0].T))))
+            return np.asarray(link.forward(average(list(self._mixture[0].T))))
         if link.transform is None:
             return self._interpolated_mean()
-        parts = zip(self.locations, self.variances, self.thetas, strict=True)
-        return _average([self.kind.mean(at, float(s2), theta) for at, s2, theta in parts])
+        return average([self.kind.mean(*part) for part in self.parts()])
 
     @property
     def _is_line(self) -> bool:
@@ -211,20 +118,18 @@ class NumberCells(Cells[NumericKind]):
             height = self.kind.mean(_STEP * sd * points[:, None], variance, self.thetas[0])
             height = np.log(height + least) if has_log else height
             parts[:, draws] += weights[draws, which] * interpolate(at, points, height)
-        return _average(list(np.maximum(np.exp(parts) - least, 0.0).T if has_log else parts.T))
+        return average(list(np.maximum(np.exp(parts) - least, 0.0).T if has_log else parts.T))
 
     def sd(self) -> FloatArray:
-        """Return the standard deviation."""
         link = self.kind.link
         if self._is_line:  # a difference of squares would lose the digits of values far from zero
             return np.asarray(link.unit * link.scale * np.sqrt(np.add(*self.split())))
-        parts = zip(self.locations, self.variances, self.thetas, strict=True)
         with np.errstate(over="ignore", invalid="ignore"):
-            squares = [self.kind.mean_square(at, float(s2), theta) for at, s2, theta in parts]
+            squares = [self.kind.mean_square(*part) for part in self.parts()]
             size = self.kind.size
             off = (self.mean() - self.kind.origin) / size
             spread = size * np.sqrt(np.maximum(np.mean(squares, axis=0) - off**2, 0.0))
-        return np.where(spread < LARGEST, spread, LARGEST)
+        return np.where(spread < VALUE_LIMIT, spread, VALUE_LIMIT)
 
     def split(self) -> tuple[FloatArray, FloatArray]:
         means, sds = self._mixture
@@ -236,8 +141,7 @@ class NumberCells(Cells[NumericKind]):
         return self.kind.to_value(np.asarray(mixture_quantile(q, means, sds, *self.kind.support)))
 
     def cdf(self, x: FloatArray) -> FloatArray:
-        parts = zip(self.locations, self.variances, self.thetas, strict=True)
-        return _average([self.kind.cdf(x, at, float(s2), theta) for at, s2, theta in parts])
+        return average([self.kind.cdf(x, *part) for part in self.parts()])
 
     def log_tails(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
         means, sds = self._mixture
@@ -251,9 +155,7 @@ class NumberCells(Cells[NumericKind]):
     def mode(self) -> FloatArray:
         """Return the value of highest density, or the most probable point where points hold half the mass."""
         means, sds = self._mixture
-        low, high = self.kind.support
-        if self.kind.atom is not None:
-            low, high = (self.kind.atom[1], high) if np.isinf(self.kind.atom[0]) else (low, self.kind.atom[0])
+        low, high = self.kind.continuum
         a = np.clip((means - 3 * sds).min(axis=1), low, high)
         b = np.clip((means + 3 * sds).max(axis=1), low, high)
         # Besides an even grid, the means of some draws: a narrow peak may stand between grid points.
@@ -299,26 +201,16 @@ def _cubic(at: FloatArray) -> tuple[NDArray[np.int64], FloatArray]:
     return first.astype(np.int64)[:, None] + np.arange(-1, 3), np.column_stack(shares)
 
 
-def _average(parts: Sequence[FloatArray]) -> FloatArray:
-    """Return the mean over draws, one after the other: NumPy's sum of one cell alone has another order."""
-    total = np.zeros_like(parts[0])
-    for part in parts:
-        total += part
-    return total / len(parts)
-
-
-def cells_of(
-    kind: Kind, locations: Sequence[FloatArray], variances: FloatArray, thetas: Sequence[FloatArray]
-) -> LevelCells | NumberCells:
-    """Return the cells of a column of any kind."""
-    if isinstance(kind, LevelledKind):
-        return LevelCells(kind, locations, variances, thetas)
-    if isinstance(kind, NumericKind):
-        return NumberCells(kind, locations, variances, thetas)
-    raise TypeError(f"{kind!r} is neither a kind of number nor of levels")
-
-
-def column_cells(draws: Sequence[Draw], d: int, locations: Sequence[FloatArray]) -> LevelCells | NumberCells:
-    """Return cells of column number `d`, one component per draw, given their locations under each draw."""
-    variances = np.array([draw.variances[d] for draw in draws])
-    return cells_of(draws[0].layout.kind(d), locations, variances, [draw.thetas[d] for draw in draws])
+def kernel_density(kind: NumericKind, seen: FloatArray, n_cells: int) -> NumberCells:
+    """Return cells with a kernel density, on the pseudo-scale, of what is observed in the column."""
+    w = kind.pseudo(seen)
+    middle = np.subtract(*np.quantile(w, [0.75, 0.25])) / 1.34
+    width = 0.9 * (min(float(w.std()), middle) or float(w.std()) or 1.0) * w.size**-0.2
+    if w.size > _COMPONENTS:
+        w = np.quantile(w, (np.arange(_COMPONENTS) + 0.5) / _COMPONENTS)
+    return NumberCells(
+        kind,
+        [np.full((n_cells, 1), center) for center in w],
+        np.full(w.size, max(width * width - kind.aux_variance, 1e-6)),
+        [np.empty(0)] * w.size,
+    )
