@@ -203,7 +203,7 @@ class TestRefusals:
 
     def test_an_unseen_level(self, model, X):
         X = X.assign(ward=["west", *X["ward"].astype(object)[1:]])
-        with pytest.raises(DataError, match=r"'ward' holds the level 'west'.*pass unseen="):
+        with pytest.raises(DataError, match=r"'ward' holds the level 'west'.*set unseen="):
             model.impute(X)
         with pytest.raises(SchemaError, match="unseen"):
             copy(model).set_params(unseen="ignore").impute(X)
