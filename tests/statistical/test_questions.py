@@ -11,7 +11,7 @@ from scipy.stats import poisson
 
 import glfm
 from glfm.posterior.joint_density import log_slopes
-from glfm.posterior.leave_one_out import RestCells
+from glfm.posterior.leave_one_out import LeaveOneOutCells
 from glfm.posterior.rows import TrainingRows
 from glfm.sampling.draws import Draw
 from glfm.sampling.problem import LocalProblem
@@ -186,7 +186,7 @@ def rest_ratios(model: glfm.GLFM, rows, exact: dict[int, float], n_passes: int) 
     prob, found = model.fit_.problem, {d: [] for d in exact}
     for seed in range(10):
         fit = model.fit_.with_seed(np.random.SeedSequence(seed))
-        rest = RestCells(rows, np.array([0]), fit, 1, n_passes)
+        rest = LeaveOneOutCells(rows, np.array([0]), fit, 1, n_passes)
         slopes = log_slopes(prob, rest.x)
         for d in exact:
             p = rest.cells(d, np.array([0])).log_density(rest.x[:, d])[0] - slopes[0, d]

@@ -1,150 +1,78 @@
 """The joint density of several cells of a row under one draw, with the row's features summed out.
 
 Annealed importance sampling (Neal, 2001) with one cell more at each step. Features are drawn from their prior
-or given what is given; then each cell multiplies the weight by its density given the present features, and
-Gibbs passes move the features on to what the cells so far say of them. The mean of such weights is the
-density: exactly so on average, whatever the number of passes, as far as the first features are exact.
+or given the cells that are conditioned on; then each cell multiplies the weight by its density given the
+current features, and Gibbs passes move the features towards their posterior given the cells so far. The mean
+of such weights is the density: unbiased for any number of passes, as far as the first features are exact.
 """
 
 import math
 
 import numpy as np
 
+from glfm.kernels.arrays import ARGMAX, CellBounds, RowPrior, RowStreams, ScaledDraw
 from glfm.kernels.collapsed import draw_own_features
-from glfm.kernels.gaussian import interval_log_mass, log_cdf, quick_cdf
+from glfm.kernels.gaussian import interval_log_mass, log_cdf
 from glfm.kernels.jit import Bits, Floats, Ints, Rng, kernel
-from glfm.kernels.new_rows import LARGEST, add_up, list_cells, one_pass
+from glfm.kernels.new_rows import gibbs_pass, list_cells, row_scratch, sum_weights
+from glfm.kernels.probit import MAX_GRID, draw_largest_value, log_probability
 from glfm.kernels.random import uniform
-from glfm.kernels.row_streams import Keys, seed_row
+from glfm.kernels.row_streams import seed_row
 
 __all__ = ["weigh_rows"]
 
 _LOG_ROOT_2PI = 0.5 * math.log(2.0 * math.pi)
-_STEP = 0.2  # between heights of a winner at which the others are weighed
-_BELOW, _ABOVE = 6.0, 8.0  # how far the heights reach around their peak
-_MOST_HEIGHTS = 1024
-_TRUSTED = 1e-4  # where the quick distribution function still has nine digits
 
 
 @kernel
-def _log_height(t: float, first: int, last: int, w: int, mean: Floats, sd: float) -> float:
-    """Return the log density of number `w` at the height `t` with all others below it.
+def _log_density_of_number(
+    low: float, high: float, aux: float, floor: float, ceiling: float, mean: float, variance: float
+) -> float:
+    """Return the log density of a point or the log probability of an interval of y + u, u ~ N(0, aux).
 
-    The last level has mean 0 and variance 1, the others variance sd^2.
+    The distribution is truncated to between `floor` and `ceiling`.
     """
-    z = t if w == last else (t - mean[w]) / sd
-    total = -0.5 * z * z - _LOG_ROOT_2PI - (0.0 if w == last else math.log(sd))
-    product = 1.0
-    for s in range(first, last + 1):
-        if s != w:
-            x = t if s == last else (t - mean[s]) / sd
-            p = quick_cdf(x)
-            if p > _TRUSTED:
-                product *= p
-                if product < 1e-200:
-                    total += math.log(product)
-                    product = 1.0
-            else:
-                total += log_cdf(x)
-    return total + math.log(product)
-
-
-@kernel
-def _weigh_heights(
-    first: int, last: int, w: int, mean: Floats, sd: float, step: float, heights: Floats
-) -> tuple[float, float, int]:
-    """Fill `heights` with log densities on an even grid; return their log integral, the start and how many.
-
-    The trapezoid rule converges geometrically here.
-    """
-    top = 0.0
-    for s in range(first, last):
-        top = max(top, mean[s])
-    own = 0.0 if w == last else mean[w]
-    start, stop = 0.5 * (top + own) - _BELOW * max(sd, 1.0), top + _ABOVE * max(sd, 1.0)
-    n = min(int((stop - start) / step) + 1, heights.size)
-    best = -np.inf
-    for i in range(n):
-        heights[i] = _log_height(start + i * step, first, last, w, mean, sd)
-        best = max(best, heights[i])
+    sd = math.sqrt(variance + aux)
     total = 0.0
-    for i in range(n):
-        total += math.exp(heights[i] - best)
-    return best + math.log(total * step), start, n
-
-
-@kernel
-def _step_of(first: int, last: int, mean: Floats, sd: float) -> float:
-    """Return a step that is fine enough, and lets the heights fit into their buffer."""
-    span = 0.0
-    for s in range(first, last):
-        span = max(span, abs(mean[s]))
-    return max(_STEP, (2.0 * span + (_BELOW + _ABOVE) * max(sd, 1.0)) / (_MOST_HEIGHTS - 2))
+    if floor > -np.inf or ceiling < np.inf:
+        total = interval_log_mass((floor - mean) / sd, (ceiling - mean) / sd)
+    if low == high:
+        z = (low - mean) / sd
+        return -0.5 * z * z - _LOG_ROOT_2PI - math.log(sd) - total
+    return interval_log_mass((max(low, floor) - mean) / sd, (min(high, ceiling) - mean) / sd) - total
 
 
 @kernel
 def _log_density(
-    first: int,
-    last: int,
-    w: int,
+    r: int,
     low: float,
     high: float,
     aux: float,
     floor: float,
     ceiling: float,
-    mean: Floats,
+    m: Floats,
     variance: float,
-    heights: Floats,
+    grid: Floats,
 ) -> float:
     """Return the log density or log probability of a cell, all in units of noise.
 
-    Values below `floor` and above `ceiling` cannot be, and their probability is shared out among the others.
+    If `r` is not negative, the cell says that pseudo-observation `r` is the largest: the last has mean 0 and
+    variance 1. Else it is a point or an interval of y + u, u ~ N(0, aux), whose distribution is truncated to
+    between `floor` and `ceiling`.
     """
-    if w >= 0:
-        if first == last:  # there is but one level
+    if r >= 0:
+        if m.size == 1:
             return 0.0
-        if last - first == 1:
-            x = mean[first] if w == first else -mean[first]
+        if m.size == 2:
+            x = m[0] if r == 0 else -m[0]
             return log_cdf(x / math.sqrt(variance + 1.0))
-        sd = math.sqrt(variance)
-        step = _step_of(first, last, mean, sd)
-        return _weigh_heights(first, last, w, mean, sd, step, heights)[0]
-    m, sd = mean[first], math.sqrt(variance + aux)
-    total = 0.0
-    if floor > -np.inf or ceiling < np.inf:
-        total = interval_log_mass((floor - m) / sd, (ceiling - m) / sd)
-    if low == high:
-        z = (low - m) / sd
-        return -0.5 * z * z - _LOG_ROOT_2PI - math.log(sd) - total
-    return interval_log_mass((max(low, floor) - m) / sd, (min(high, ceiling) - m) / sd) - total
-
-
-@kernel
-def _draw_lead(
-    rng: Rng, first: int, last: int, w: int, mean: Floats, variance: float, heights: Floats
-) -> tuple[float, float]:
-    """Draw by how much the winner exceeds its mean; return also the log of what its weight is off by.
-
-    A height is drawn from the densities on a grid, evenly within a step of it.
-    """
-    sd = math.sqrt(variance)
-    step = _step_of(first, last, mean, sd)
-    total, start, n = _weigh_heights(first, last, w, mean, sd, step, heights)
-    u = uniform(rng)
-    chosen = 0
-    for i in range(n):
-        u -= math.exp(heights[i] - total) * step
-        chosen = i
-        if u < 0.0:
-            break
-    t = start + (chosen + uniform(rng) - 0.5) * step
-    off = _log_height(t, first, last, w, mean, sd) - heights[chosen]
-    return (t if w == last else (t - mean[w]) / sd), off
+        return log_probability(r, m, math.sqrt(variance), grid)
+    return _log_density_of_number(low, high, aux, floor, ceiling, m[0], variance)
 
 
 @kernel
 def _draw_prior(rng: Rng, log_odds: Floats, bias: int, z: Bits) -> None:
-    """Draw features that know of no cell."""
+    """Draw features from their prior."""
     z[:bias] = 1
     for k in range(bias, z.size):
         z[k] = 1 if math.log(1.0 / uniform(rng) - 1.0) > -log_odds[k] else 0
@@ -152,7 +80,7 @@ def _draw_prior(rng: Rng, log_odds: Floats, bias: int, z: Bits) -> None:
 
 @kernel
 def _order(low: Floats, is_value: Bits, order: Ints) -> tuple[int, int]:
-    """List the observed cells, those that are given first; return how many these are, and all."""
+    """List the columns of observed cells, given ones first; return how many are given, and in all."""
     n = n_first = 0
     for stage in range(2):
         for d in range(low.size):
@@ -166,96 +94,67 @@ def _order(low: Floats, is_value: Bits, order: Ints) -> tuple[int, int]:
 
 @kernel
 def weigh_rows(
-    keys: Keys,
-    salt: np.uint64,
-    low: Floats,
-    high: Floats,
+    streams: RowStreams,
+    cells: CellBounds,
+    draw: ScaledDraw,
+    prior: RowPrior,
     is_value: Bits,
-    form: Ints,
-    aux: Floats,
     support: Floats,
-    starts: Ints,
-    sd: Floats,
-    weights: Floats,
-    log_odds: Floats,
-    bias: int,
-    log_rate: float,
-    weight_variance: float,
-    most_own: Ints,
     n_given: int,
     n_between: int,
     out: Floats,
 ) -> None:
     """Fill `out` (rows x columns) with the log weight of all values up to each; NaN where there is none.
 
-    Observed cells with `is_value` 0 are given: features are drawn given them by one pass as each comes in,
-    and `n_given` more; `n_between` passes are made after each value. `support` (columns x 2) has where values
-    can be, on the pseudo-scale. The rest is as in `leave_cells_out`.
+    Observed cells with `is_value` 0 are conditioned on: features are drawn given them by one pass as each
+    comes in, and `n_given` more; `n_between` passes are made after each value. `support` (columns x 2) has
+    where values can be, on the pseudo-scale.
     """
-    S, D = weights.shape[1], form.size
+    D = cells.form.size
     rng = np.empty(4, dtype=np.uint64)
-    y, mean, trial, residual, seen = np.zeros(S), np.empty(S), np.empty(S), np.empty(S), np.empty(S)
-    where, ends = np.empty((D, 3), dtype=np.int64), np.empty((D, 3))
-    buffer, heights = np.empty(most_own.max() + 1), np.empty(_MOST_HEIGHTS)
-    known, z, lead = np.empty(D), np.empty(weights.shape[0], dtype=np.uint8), np.empty(S)
+    scratch = row_scratch(cells, draw, prior)
+    mean, s2 = scratch.mean, draw.weight_variance
+    known, z = np.empty(D), np.empty(draw.weights.shape[0], dtype=np.uint8)
+    excess, means, grid = np.empty(mean.size), np.empty(mean.size + 1), np.empty(MAX_GRID)
     order = np.empty(D, dtype=np.int64)
-    for n in range(low.shape[0]):
-        seed_row(rng, keys[n], salt)
-        _draw_prior(rng, log_odds[n], bias, z)
-        add_up(weights, z, mean)
-        j = draw_own_features(rng, most_own[n], log_rate, 0, 1.0, 0.0, weight_variance, buffer)
+    for n in range(cells.low.shape[0]):
+        seed_row(rng, streams, n)
+        _draw_prior(rng, prior.log_odds[n], draw.bias, z)
+        sum_weights(draw.weights, z, mean)
+        j = draw_own_features(rng, prior.max_singletons[n], prior.log_rate, 0, 1.0, 0.0, s2, scratch.chances)
         known[:], out[n] = np.nan, np.nan
         log_weight = 0.0
-        n_first, n_all = _order(low[n], is_value[n], order)
+        n_first, n_all = _order(cells.low[n], is_value[n], order)
         for i in range(n_all):
             d = order[i]
-            first, last = starts[d], starts[d + 1]
-            w = first + int(low[n, d]) if form[d] == LARGEST else -1
-            v = 1.0 + j * weight_variance
+            first, last = cells.starts[d], cells.starts[d + 1]
+            m = means[: last - first + 1]  # the last pseudo-observation of a categorical cell has mean 0
+            m[:-1], m[-1] = mean[first:last], 0.0
+            r = int(cells.low[n, d]) if cells.form[d] == ARGMAX else -1
+            v, sd = 1.0 + j * s2, draw.sd[d]
             if i >= n_first:
                 log_weight += _log_density(
-                    first,
-                    last,
-                    w,
-                    low[n, d] / sd[d],
-                    high[n, d] / sd[d],
-                    aux[d] / (sd[d] * sd[d]),
-                    support[d, 0] / sd[d],
-                    support[d, 1] / sd[d],
-                    mean,
+                    r,
+                    cells.low[n, d] / sd,
+                    cells.high[n, d] / sd,
+                    cells.aux[d] / (sd * sd),
+                    support[d, 0] / sd,
+                    support[d, 1] / sd,
+                    m,
                     v,
-                    heights,
+                    grid,
                 )
-                if w < 0 and low[n, d] == high[n, d]:
-                    log_weight -= math.log(sd[d])
+                if r < 0 and cells.low[n, d] == cells.high[n, d]:
+                    log_weight -= math.log(sd)
                 out[n, d] = log_weight
                 if i == n_all - 1:
                     break
             if last - first > 1:
-                lead[first], off = _draw_lead(rng, first, last, w, mean, v, heights)
-                log_weight += off if i >= n_first else 0.0
-            known[d] = low[n, d]
-            n_cells, n_points = list_cells(known, high[n], form, aux, starts, sd, where, ends, seen)
+                t, log_correction = draw_largest_value(rng, r, m, math.sqrt(v), grid)
+                excess[first] = t if r == last - first else (t - m[r]) / math.sqrt(v)
+                log_weight += log_correction if i >= n_first else 0.0
+            known[d] = cells.low[n, d]
+            observed = list_cells(known, cells.high[n], cells, draw.sd, scratch)
             n_passes = n_between if i >= n_first else (1 + n_given if i == n_first - 1 else 1)
             for _ in range(n_passes):
-                j = one_pass(
-                    rng,
-                    where[:n_cells],
-                    ends[:n_cells],
-                    n_points,
-                    weights,
-                    log_odds[n],
-                    bias,
-                    log_rate,
-                    weight_variance,
-                    most_own[n],
-                    j,
-                    seen,
-                    lead,
-                    z,
-                    mean,
-                    trial,
-                    y,
-                    residual,
-                    buffer,
-                )
+                j = gibbs_pass(rng, observed, draw, prior, n, j, z, excess, scratch)

@@ -1,14 +1,12 @@
-"""A random stream for every row, made from a key of its content: no row's draws depend on its neighbours."""
+"""One random stream per row, seeded by the row's content, so that its draws do not depend on other rows."""
 
 import numpy as np
-from numpy.typing import NDArray
 
+from glfm.kernels.arrays import Keys, RowStreams
 from glfm.kernels.jit import Floats, Rng, kernel
 from glfm.kernels.random import normal, uniform
 
-__all__ = ["Keys", "fill_streams", "row_keys", "seed_row"]
-
-Keys = NDArray[np.uint64]
+__all__ = ["fill_streams", "row_keys", "seed_row"]
 
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
@@ -36,20 +34,20 @@ def row_keys(cells: Keys) -> Keys:
 
 
 @kernel
-def seed_row(rng: Rng, key: np.uint64, salt: np.uint64) -> None:
-    """Start the random stream of a row."""
-    state = _mix(key ^ _mix(salt + _STEP))
+def seed_row(rng: Rng, streams: RowStreams, n: int) -> None:
+    """Start the random stream of row `n`."""
+    state = _mix(streams.keys[n] ^ _mix(streams.salt + _STEP))
     for i in range(4):
         state += _STEP
         rng[i] = _mix(state)
 
 
 @kernel
-def fill_streams(keys: Keys, salt: np.uint64, normals: Floats, uniforms: Floats) -> None:
+def fill_streams(streams: RowStreams, normals: Floats, uniforms: Floats) -> None:
     """Fill both arrays, each row from its own stream."""
     rng = np.empty(4, dtype=np.uint64)
-    for n in range(keys.size):
-        seed_row(rng, keys[n], salt)
+    for n in range(streams.keys.size):
+        seed_row(rng, streams, n)
         for i in range(normals.shape[1]):
             normals[n, i] = normal(rng)
         for i in range(uniforms.shape[1]):

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from glfm.errors import SchemaError
 from glfm.frames.column import Column, FloatArray
-from glfm.kernels.gaussian import cdf, fill_truncated, log_cdf, quick_cdf, quick_pair
+from glfm.kernels.gaussian import fill_truncated, log_cdf, quick_cdf
 from glfm.kernels.jit import Codes, kernel
 from glfm.kernels.metropolis import LARGE, SMALL, TRUSTED, adapt_step
+from glfm.kernels.probit import level_probabilities, log_level_probabilities
 from glfm.kernels.random import fill_normals, normal, uniform
 from glfm.kinds.base import Evidence, Ladder, Noise, Rng
 from glfm.kinds.levelled import LevelledKind
@@ -167,7 +168,7 @@ class Categorical(LevelledKind):
         if self._n_groups == 1:
             p = np.ones((location.shape[0], 1))
         else:
-            p = np.asarray(_level_probabilities(location / math.sqrt(variance)))
+            p = np.asarray(level_probabilities(location / math.sqrt(variance)))
         return p if self.shares is None else p[:, self._group] * self._weight
 
     def log_density(
@@ -177,7 +178,7 @@ class Categorical(LevelledKind):
         rows = np.flatnonzero(~np.isnan(x))
         if self._n_groups > 1:
             codes = self.largest(x[rows]).astype(np.int32)
-            score[rows] = _log_probability_of(codes, location[rows] / math.sqrt(variance))
+            score[rows] = log_level_probabilities(codes, location[rows] / math.sqrt(variance))
         if self.shares is not None:
             score[rows] += np.log(self._weight[x[rows].astype(np.intp)])
         return score
@@ -300,130 +301,3 @@ def _draw_largest(rng: Rng, codes: Codes, mean: FloatArray, sd: float, y: FloatA
         for n in range(n_rows):
             if r != codes[n]:
                 y[n, r] = mean[n, r] + sd * drawn[n]
-
-
-_ROOT_2PI = math.sqrt(2.0 * math.pi)
-_BELOW, _ABOVE = 6.0, 8.0  # how far the integrand reaches around its peak
-_NOTHING = 1e-18  # of the integrand, beside what is already there
-_HOPELESS = 1000.0  # standard deviations behind the leading level
-
-
-@kernel
-def _step(levels: int) -> float:
-    """Return a step of the trapezoid rule that keeps its relative error below 1e-7 for so many levels."""
-    return 0.45 / math.sqrt(1.0 + 0.55 * math.log(levels))
-
-
-@kernel
-def _below(x: float) -> float:
-    """Return the standard normal distribution function, to many digits also where it is small."""
-    return quick_cdf(x) if x > -4.0 else cdf(x)
-
-
-@kernel
-def _highest(m: FloatArray) -> float:
-    """Return the mean of the level that leads; levels that are hopelessly behind are brought nearer first.
-
-    They have no probability either way, and a grid that reached them would have no end.
-    """
-    top = float(m.max())
-    if top - m.min() > _HOPELESS:
-        for r in range(m.size):
-            m[r] = max(m[r] - top, -_HOPELESS)
-        top = 0.0
-    return top
-
-
-@kernel
-def _level_probabilities(location: FloatArray) -> FloatArray:
-    """Integrate over the height of the winner with the trapezoid rule, which converges geometrically here.
-
-    All levels share the grid: p(r) is the integral of phi(t - m_r) times the product over j != r of
-    Phi(t - m_j), which a product from the left and one from the right give without a division. What is far
-    less probable than 1e-13 may come out as 0.
-    """
-    n_rows, free = location.shape
-    levels = free + 1
-    step = _step(levels)
-    out = np.zeros((n_rows, levels))
-    m = np.zeros(levels)
-    below, at, left = np.empty(levels), np.empty(levels), np.empty(levels)
-    for n in range(n_rows):
-        m[:free] = location[n]
-        if levels == 2:
-            out[n, 0] = cdf(m[0] / math.sqrt(2.0))
-            out[n, 1] = cdf(-m[0] / math.sqrt(2.0))
-            continue
-        top = _highest(m)
-        t = 0.5 * (top + m.min()) - _BELOW
-        while t < top + _ABOVE:
-            product = 1.0
-            for r in range(levels):
-                below[r], at[r] = quick_pair(t - m[r])
-                left[r] = product
-                product *= below[r]
-                if product < _NOTHING:  # whoever wins, somebody is almost surely higher
-                    break
-            if product >= _NOTHING:
-                product = step
-                for r in range(levels - 1, -1, -1):
-                    out[n, r] += left[r] * product * at[r]
-                    product *= below[r]
-            t += step
-    return out
-
-
-@kernel
-def _log_probability_of(codes: Codes, location: FloatArray) -> FloatArray:
-    """Return the log probability of one level per row, by the same rule around that level's own peak.
-
-    Works with logarithms once the probability is too small for a float.
-    """
-    n_rows, free = location.shape
-    levels = free + 1
-    step = _step(levels)
-    out = np.empty(n_rows)
-    m = np.zeros(levels)
-    for n in range(n_rows):
-        r = codes[n]
-        m[:free] = location[n]
-        if levels == 2:
-            out[n] = log_cdf((m[r] - m[1 - r]) / math.sqrt(2.0))
-            continue
-        behind = m.max() - m[r]
-        top = _highest(m)
-        if behind > _HOPELESS:  # so far out, only the one that leads matters
-            out[n] = log_cdf(-behind / math.sqrt(2.0))
-            continue
-        start = 0.5 * (top + m[r]) - _BELOW
-        total = 0.0
-        t = start
-        while t < top + _ABOVE:
-            z = t - m[r]
-            product = math.exp(-0.5 * z * z)
-            for j in range(levels):
-                if j != r:
-                    product *= _below(t - m[j])
-                    if product < _NOTHING * total:
-                        break
-            total += product
-            t += step
-        if total > 1e-250:
-            out[n] = math.log(total * step / _ROOT_2PI)
-            continue
-        best = -np.inf
-        total = 0.0
-        t = start
-        while t < top + _ABOVE:
-            z = t - m[r]
-            part = -0.5 * z * z
-            for j in range(levels):
-                if j != r:
-                    part += log_cdf(t - m[j])
-            if part > best:
-                total *= math.exp(best - part)
-                best = part
-            total += math.exp(part - best)
-            t += step
-        out[n] = best + math.log(total * step / _ROOT_2PI)
-    return out

@@ -115,7 +115,7 @@ class LevelledKind(Kind):
         return self._encode(column, "error", "add it to levels")
 
     def encode_new(self, column: Column, unseen: str) -> FloatArray:
-        return self._encode(column, unseen, 'pass unseen="missing"')
+        return self._encode(column, unseen, 'set unseen="missing"')
 
     def _encode(self, column: Column, unseen: str, remedy: str) -> FloatArray:
         position = {level: float(i) for i, level in enumerate(self.levels or ())}

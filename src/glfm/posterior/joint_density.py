@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +11,7 @@ from glfm.errors import DataError, SchemaError
 from glfm.frames.column import FloatArray
 from glfm.kernels.joint_density import weigh_rows
 from glfm.posterior.fit import Fit
-from glfm.posterior.row_inputs import Ends, salt_of
+from glfm.posterior.row_inputs import CellIntervals, map_in_threads, scaled_draw
 from glfm.posterior.rows import PASSES, NewRows, Rows
 from glfm.sampling.problem import Problem
 from glfm.schema.conditions import Condition, Unseen, read_condition
@@ -23,7 +20,7 @@ __all__ = ["log_slopes", "log_weights", "logp"]
 
 _WEIGHTS = 800  # weights that a joint density is averaged over, at least
 _BETWEEN = 1  # Gibbs passes after each value
-_PURPOSE = 11  # keeps these random numbers apart from those that place rows
+_PURPOSE = 11  # of the random streams
 
 
 def log_weights(
@@ -54,18 +51,30 @@ def log_weights(
         Gibbs passes after each value.
     """
     problem, draws = fit.problem, fit.draws
-    ends = Ends(rows.x, problem)
-    _ = ends.keys, ends.form  # before the threads share them
+    cells = CellIntervals(rows.x, problem)
     support = np.array([kind.support for kind in problem.kinds.values()]).reshape(-1, 2)
-    weigh = partial(_weigh, rows, is_value, ends, support, fit, n_between)
+
+    def weigh(task: tuple[int, int]) -> FloatArray:
+        t, copy = task
+        out = np.empty(rows.x.shape)
+        weigh_rows(
+            cells.streams(fit.seed, draws[t], _PURPOSE, copy),
+            cells.bounds(draws[t]),
+            scaled_draw(draws[t], problem),
+            rows.prior(t, np.arange(rows.n_rows)),
+            is_value.astype(np.uint8),
+            support,
+            PASSES,
+            n_between,
+            out,
+        )
+        return out
+
     tasks = [(t, copy) for t in range(len(draws)) for copy in range(copies)]
-    n_jobs = n_jobs if n_jobs and n_jobs > 0 else os.cpu_count() or 1
     total = np.full(rows.x.shape, -np.inf)
     total[~is_value | np.isnan(rows.x)] = np.nan
-    with ThreadPoolExecutor(n_jobs) as pool:
-        for start in range(0, len(tasks), 2 * n_jobs):  # in order, and never all at once in memory
-            for part in pool.map(weigh, tasks[start : start + 2 * n_jobs]):
-                np.logaddexp(total, part, out=total, where=~np.isnan(total))
+    for part in map_in_threads(weigh, tasks, n_jobs):
+        np.logaddexp(total, part, out=total, where=~np.isnan(total))
     total -= np.log(len(tasks))
     return _steps(total)
 
@@ -77,44 +86,6 @@ def log_slopes(problem: Problem, x: FloatArray) -> FloatArray:
     """
     slopes = [kind.log_slope(x[:, d]) for d, kind in enumerate(problem.kinds.values())]
     return np.column_stack([np.empty((len(x), 0)), *slopes])
-
-
-def _weigh(
-    rows: Rows,
-    is_value: NDArray[np.bool_],
-    ends: Ends,
-    support: FloatArray,
-    fit: Fit,
-    n_between: int,
-    task: tuple[int, int],
-) -> FloatArray:
-    """Return the log weights of all rows under one draw."""
-    t, copy = task
-    problem, draw = fit.problem, fit.draws[t]
-    sd, weights = ends.scaled(draw)
-    prior = rows.prior(t, np.arange(rows.n_rows))
-    out = np.empty(rows.x.shape)
-    weigh_rows(
-        ends.keys,
-        salt_of(fit.seed, draw, _PURPOSE, copy),
-        *ends.under(draw, slice(None)),
-        is_value.astype(np.uint8),
-        ends.form,
-        ends.aux,
-        support,
-        ends.starts,
-        sd,
-        weights,
-        prior.log_odds,
-        int(problem.priors.bias),
-        prior.log_rate,
-        problem.priors.weight_variance,
-        prior.most_own,
-        PASSES,
-        n_between,
-        out,
-    )
-    return out
 
 
 def _steps(total: FloatArray) -> FloatArray:

@@ -1,10 +1,8 @@
-"""Every cell given the rest of its row, one component per draw."""
+"""Distribution of every cell given the other cells of its row, one component per draw."""
 
 from __future__ import annotations
 
-import os
-from concurrent.futures import ThreadPoolExecutor
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,29 +11,29 @@ from glfm.frames.column import FloatArray
 from glfm.kernels.leave_one_out import leave_cells_out
 from glfm.kinds.cells import Cells
 from glfm.posterior.fit import Fit
-from glfm.posterior.row_inputs import Ends, salt_of
+from glfm.posterior.row_inputs import CellIntervals, map_in_threads, scaled_draw
 from glfm.posterior.rows import Rows
 from glfm.sampling.draws import column_cells
 
-__all__ = ["REST_PASSES", "RestCells"]
+__all__ = ["LeaveOneOutCells"]
 
-REST_PASSES = 2  # without the cell, for a row to forget it
-_PURPOSE = 7  # keeps these random numbers apart from those that place rows
+_PASSES = 2  # without the cell, which make the row independent of it
+_PURPOSE = 7  # of the random streams
 
 
-class RestCells:
+class LeaveOneOutCells:
     """Cells of some rows, each given the other observed cells of its row.
 
     Under every draw a row starts with features drawn given all its cells. For each cell in turn it makes some
-    Gibbs passes without the cell, of which the first lets go of what only that cell asked for. A row of the
-    fit is judged by the others: a feature that it alone has counts as one of its own, with unknown weights.
+    Gibbs passes without the cell. The prior of a row of the fit is that given all other rows: a feature that
+    only this row has counts as a singleton, with unknown weights.
 
     Parameters
     ----------
     rows
         Of the fit, or new ones.
     which
-        Those to look at.
+        Numbers of the rows whose cells are wanted.
     fit, n_jobs
         As for the rows.
     n_passes
@@ -48,7 +46,7 @@ class RestCells:
         which: NDArray[np.intp],
         fit: Fit,
         n_jobs: int | None = None,
-        n_passes: int = REST_PASSES,
+        n_passes: int = _PASSES,
     ) -> None:
         self.x = rows.x[which]
         self._rows = rows
@@ -58,7 +56,6 @@ class RestCells:
         self._seed = fit.seed
         self._n_jobs = n_jobs
         self._n_passes = n_passes
-        self._ends = Ends(self.x, fit.problem)
 
     def cells(self, d: int, some: NDArray[np.intp]) -> Cells:
         """Return some cells of column number `d`, with one component per draw."""
@@ -67,41 +64,28 @@ class RestCells:
 
     @cached_property
     def _locations(self) -> list[FloatArray]:
-        _ = self._ends.keys, self._ends.form  # before the threads share them
-        if len(self._draws):
-            self._rows.features(0)
-        n_jobs = self._n_jobs if self._n_jobs and self._n_jobs > 0 else os.cpu_count() or 1
-        with ThreadPoolExecutor(n_jobs) as pool:
-            return list(pool.map(self._locate, range(len(self._draws))))
+        """Locations of all cells, per draw."""
+        starts = [self._rows.features(t)[self._which] for t in range(len(self._draws))]
+        locate = partial(self._locate, CellIntervals(self.x, self._problem))
+        return list(map_in_threads(locate, list(enumerate(starts)), self._n_jobs))
 
-    def _locate(self, t: int) -> FloatArray:
-        """Return the locations of all cells under draw `t`."""
-        ends, draw = self._ends, self._draws[t]
-        sd, weights = ends.scaled(draw)
-        prior = self._rows.prior(t, self._which)
-        bias = int(self._problem.priors.bias)
-        Z = np.ones((self._which.size, len(weights)), dtype=np.uint8)
-        Z[:, bias:] = self._rows.features(t)[self._which]
-        alone = np.isneginf(prior.log_odds) & (Z == 1)
-        Z[alone] = 0
+    def _locate(self, cells: CellIntervals, task: tuple[int, NDArray[np.bool_]]) -> FloatArray:
+        t, features = task
+        draw, prior = self._draws[t], self._rows.prior(t, self._which)
+        scaled = scaled_draw(draw, self._problem)
+        Z = np.ones(prior.log_odds.shape, dtype=np.uint8)
+        Z[:, scaled.bias :] = features
+        singletons = np.isneginf(prior.log_odds) & (Z == 1)
+        Z[singletons] = 0
         location = np.zeros((self._which.size, self._problem.n_pseudo))
         leave_cells_out(
-            ends.keys,
-            salt_of(self._seed, draw, _PURPOSE),
-            *ends.under(draw, slice(None)),
-            ends.form,
-            ends.aux,
-            ends.starts,
-            sd,
-            weights,
-            prior.log_odds,
-            bias,
-            prior.log_rate,
-            self._problem.priors.weight_variance,
-            prior.most_own,
+            cells.streams(self._seed, draw, _PURPOSE),
+            cells.bounds(draw),
+            scaled,
+            prior,
             self._n_passes,
             Z,
-            alone.sum(axis=1),
+            singletons.sum(axis=1),
             location,
         )
-        return location * self._problem.per_pseudo_column(sd)
+        return location * self._problem.per_pseudo_column(scaled.sd)

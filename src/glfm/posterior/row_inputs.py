@@ -1,45 +1,33 @@
-"""What Gibbs passes over the features of single rows take: their cells as ends, a draw in units of noise."""
+"""Inputs of the kernels that make Gibbs passes over single rows, and threads to run them over draws."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from glfm.frames.column import FloatArray
-from glfm.kernels.new_rows import INTERVAL, LARGEST
-from glfm.kernels.row_streams import Keys, row_keys
+from glfm.kernels.arrays import ARGMAX, INTERVAL, CellBounds, RowStreams, ScaledDraw
+from glfm.kernels.parallel import gram_matrix
+from glfm.kernels.row_streams import row_keys
 from glfm.sampling.draws import Draw
 from glfm.sampling.problem import Problem
 
-__all__ = ["MOST_OWN", "Ends", "Prior", "salt_of"]
+__all__ = ["MAX_SINGLETONS", "CellIntervals", "content_keys", "map_in_threads", "salt_of", "scaled_draw"]
 
-MOST_OWN = 1024  # features of its own that a row may have
+MAX_SINGLETONS = 1024  # features that only one row has, where max_features does not bound them
 
-
-@dataclass(frozen=True, eq=False)
-class Prior:
-    """What is known of the features of some rows from all other rows.
-
-    Attributes
-    ----------
-    log_odds
-        Of each feature, rows x features with the bias first; minus infinity: no other row has it.
-    log_rate
-        Of the number of features that a row has alone.
-    most_own
-        How many those may be, per row.
-    """
-
-    log_odds: FloatArray
-    log_rate: float
-    most_own: NDArray[np.int64]
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+_ALL = slice(None)
 
 
-class Ends:
-    """Cells of some rows as ends of intervals of the pseudo-scale, or as the number of the largest.
+class CellIntervals:
+    """Cells of some rows as intervals of the pseudo-scale, or as the index of the largest pseudo-observation.
 
     Parameters
     ----------
@@ -51,62 +39,61 @@ class Ends:
 
     def __init__(self, x: FloatArray, problem: Problem) -> None:
         self.x = x
-        self.problem = problem
-
-    @cached_property
-    def _limits(self) -> tuple[FloatArray, FloatArray, NDArray[np.int64], FloatArray]:
-        """What the cells say without thresholds: both ends, rows x columns; per column its form and noise."""
-        low, high = np.empty(self.x.shape), np.empty(self.x.shape)
-        form = np.full(self.x.shape[1], INTERVAL)
-        aux = np.zeros(self.x.shape[1])
-        for d, kind in enumerate(self.problem.kinds.values()):
-            ends = kind.interval(self.x[:, d], kind.initial_theta())
-            if ends is None:
-                form[d] = LARGEST
-                low[:, d] = high[:, d] = kind.largest(self.x[:, d])
+        self.keys = content_keys(x)
+        self._kinds = list(problem.kinds.values())
+        low, high = np.empty(x.shape), np.empty(x.shape)
+        form, aux = np.full(x.shape[1], INTERVAL), np.zeros(x.shape[1])
+        for d, kind in enumerate(self._kinds):
+            interval = kind.interval(x[:, d], kind.initial_theta())
+            if interval is None:
+                form[d] = ARGMAX
+                low[:, d] = high[:, d] = kind.largest(x[:, d])
             else:
-                low[:, d], high[:, d], aux[d] = ends
-        return low, high, form, aux
+                low[:, d], high[:, d], aux[d] = interval
+        starts = np.array([0, *(part.stop for part in problem.slices)], dtype=np.int64)
+        self._initial = CellBounds(low, high, form, aux, starts)
 
-    @cached_property
-    def keys(self) -> Keys:
-        """A key of each row's content."""
-        cells = np.where(np.isnan(self.x), np.nan, self.x + 0.0)  # one NaN, and one zero
-        return np.asarray(row_keys(np.ascontiguousarray(cells).view(np.uint64)))
-
-    @cached_property
-    def form(self) -> NDArray[np.int64]:
-        """What the cells of each column say: `INTERVAL` or `LARGEST`."""
-        return self._limits[2]
-
-    @cached_property
-    def aux(self) -> FloatArray:
-        """Variance of the small noise of each column."""
-        return self._limits[3]
-
-    @cached_property
-    def starts(self) -> NDArray[np.int64]:
-        """Where each column's pseudo-columns begin, and where the last ends."""
-        return np.array([0, *(part.stop for part in self.problem.slices)], dtype=np.int64)
-
-    def under(self, draw: Draw, some: slice) -> tuple[FloatArray, FloatArray]:
-        """Return both ends of some rows' cells, with the thresholds of a draw."""
-        low, high = (ends[some].copy() for ends in self._limits[:2])
-        for d, kind in enumerate(self.problem.kinds.values()):
+    def bounds(self, draw: Draw, some: slice = _ALL) -> CellBounds:
+        """Return the bounds of some rows' cells, with the thresholds of a draw."""
+        low, high = self._initial.low[some].copy(), self._initial.high[some].copy()
+        for d, kind in enumerate(self._kinds):
             theta = draw.thetas[d]
-            ends = kind.interval(self.x[some, d], theta) if theta.size else None
-            if ends is not None:
-                low[:, d], high[:, d], _ = ends
-        return low, high
+            interval = kind.interval(self.x[some, d], theta) if theta.size else None
+            if interval is not None:
+                low[:, d], high[:, d], _ = interval
+        return self._initial._replace(low=low, high=high)
 
-    def scaled(self, draw: Draw) -> tuple[FloatArray, FloatArray]:
-        """Return the noise standard deviations of a draw, and its weights in units of them."""
-        sd = np.sqrt(draw.variances)
-        return sd, draw.weights / self.problem.per_pseudo_column(sd)
+    def streams(self, seed: np.random.SeedSequence, draw: Draw, *purpose: int) -> RowStreams:
+        """Return a random stream per row for a draw and a purpose."""
+        return RowStreams(self.keys, salt_of(seed, draw, *purpose))
 
 
-def salt_of(seed: np.random.SeedSequence, draw: Draw, *more: int) -> np.uint64:
-    """Return what keeps the random numbers of a draw apart from those of others."""
-    key = (*seed.spawn_key, draw.chain, draw.index, *more)
+def content_keys(x: FloatArray) -> NDArray[np.uint64]:
+    """Return a key of each row's content."""
+    cells = np.where(np.isnan(x), np.nan, x + 0.0)  # one NaN, and one zero
+    return np.asarray(row_keys(np.ascontiguousarray(cells).view(np.uint64)))
+
+
+def salt_of(seed: np.random.SeedSequence, draw: Draw, *purpose: int) -> np.uint64:
+    """Return a number that tells the random streams of a draw and a purpose from those of others."""
+    key = (*seed.spawn_key, draw.chain, draw.index, *purpose)
     state = np.random.SeedSequence(seed.entropy, spawn_key=key).generate_state(1, np.uint64)
     return np.uint64(state[0])
+
+
+def scaled_draw(draw: Draw, problem: Problem) -> ScaledDraw:
+    """Return a draw in units of its noise."""
+    priors, sd = problem.priors, np.sqrt(draw.variances)
+    weights = draw.weights / problem.per_pseudo_column(sd)
+    gram = gram_matrix(weights) if priors.weighted else np.empty((0, 0))
+    return ScaledDraw(sd, weights, int(priors.bias), float(priors.weight_variance), gram)
+
+
+def map_in_threads(
+    function: Callable[[Task], Result], tasks: Sequence[Task], n_jobs: int | None
+) -> Iterator[Result]:
+    """Yield the results in the order of the tasks, with only a few tasks ahead of the consumer."""
+    n_threads = n_jobs if n_jobs and n_jobs > 0 else os.cpu_count() or 1
+    with ThreadPoolExecutor(n_threads) as pool:
+        for start in range(0, len(tasks), 2 * n_threads):
+            yield from pool.map(function, tasks[start : start + 2 * n_threads])

@@ -16,7 +16,7 @@ from glfm.frames.times import format_time
 from glfm.kinds.cells import Cells
 from glfm.posterior.fit import Fit
 from glfm.posterior.joint_density import log_slopes, log_weights
-from glfm.posterior.leave_one_out import RestCells
+from glfm.posterior.leave_one_out import LeaveOneOutCells
 from glfm.posterior.rows import NewRows, Rows, rows_for
 from glfm.posterior.simulation import simulate_rows
 from glfm.posterior.spacing import thinned
@@ -141,8 +141,8 @@ class Oddness:
     def _log_weights(self, rows: Rows) -> FloatArray:
         return log_weights(rows, ~np.isnan(rows.x), self.fit, self.n_jobs)
 
-    def _rest(self, some: NDArray[np.intp]) -> RestCells:
-        return RestCells(self.rows, some, self.fit, self.n_jobs)
+    def _rest(self, some: NDArray[np.intp]) -> LeaveOneOutCells:
+        return LeaveOneOutCells(self.rows, some, self.fit, self.n_jobs)
 
 
 def log_chance(cells: Cells, x: FloatArray) -> FloatArray:

@@ -116,7 +116,7 @@ class TestPredictive:
         rows = rows_for(model.fit_, X, "error")[1]
         full = [t for t, draw in enumerate(model.draws_) if draw.n_features == 2]
         assert full
-        assert all(rows._placed[t].owners.size == 0 for t in full)
+        assert all(rows._drawn[t].with_singletons.size == 0 for t in full)
 
     def test_samples_differ_from_draw_to_draw(self, model, X):
         first, second = model.impute(X, n=2)
@@ -203,7 +203,7 @@ class TestRefusals:
 
     def test_an_unseen_level(self, model, X):
         X = X.assign(ward=["west", *X["ward"].astype(object)[1:]])
-        with pytest.raises(DataError, match=r"'ward' holds the level 'west'.*pass unseen="):
+        with pytest.raises(DataError, match=r"'ward' holds the level 'west'.*set unseen="):
             model.impute(X)
         with pytest.raises(SchemaError, match="unseen"):
             copy(model).set_params(unseen="ignore").impute(X)
