@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -38,7 +39,7 @@ __all__ = [
     "make_images",
 ]
 
-# Who has each table, for those who do not have it yet.
+# Where each table can be obtained.
 _PROVIDERS = {
     "abalone": "the UCI Machine Learning Repository (Abalone)",
     "adult": "the UCI Machine Learning Repository (Adult)",
@@ -126,39 +127,41 @@ class Images(NamedTuple):
 # ---- public tables
 
 
-def load_abalone() -> Dataset:
-    """Load Abalone: 4,177 shells, their sizes and weights."""
-    return _load("abalone")
+def _loader(name: str, contents: str) -> Callable[[], Dataset]:
+    def load() -> Dataset:
+        return _load(name)
+
+    load.__name__ = load.__qualname__ = f"load_{name}"
+    load.__doc__ = f"Load {contents}."
+    return load
 
 
-def load_adult() -> Dataset:
-    """Load Adult: 48,842 people of the US census of 1994."""
-    return _load("adult")
-
-
-def load_counties() -> Dataset:
-    """Load counties: 3,141 counties of the United States, their people and how they vote."""
-    return _load("counties")
-
-
-def load_covertype() -> Dataset:
-    """Load Covertype: 581,012 patches of forest."""
-    return _load("covertype")
-
-
-def load_german_credit() -> Dataset:
-    """Load Statlog German Credit: 1,000 applicants, with the column types of the paper's authors."""
-    return _load("german_credit")
-
-
-def load_heart_cleveland() -> Dataset:
-    """Load Heart Disease: 303 patients of the Cleveland Clinic."""
-    return _load("heart_cleveland")
-
-
-def load_internet_usage() -> Dataset:
-    """Load Internet Usage: 10,108 answers to a survey."""
-    return _load("internet_usage")
+load_abalone = _loader("abalone", "Abalone: 4,177 shells, their sizes and weights")
+load_adult = _loader("adult", "Adult: 48,842 people of the US census of 1994")
+load_counties = _loader(
+    "counties", "counties: 3,141 counties of the United States, their people and how they vote"
+)
+load_covertype = _loader("covertype", "Covertype: 581,012 patches of forest")
+load_german_credit = _loader(
+    "german_credit", "Statlog German Credit: 1,000 applicants, with the column types of the paper's authors"
+)
+load_heart_cleveland = _loader("heart_cleveland", "Heart Disease: 303 patients of the Cleveland Clinic")
+load_internet_usage = _loader("internet_usage", "Internet Usage: 10,108 answers to a survey")
+load_nesarc = _loader(
+    "nesarc", "NESARC Wave 1: 43,093 people, 67 columns of a survey of alcohol and related conditions"
+)
+load_nesarc_disorders = _loader(
+    "nesarc_disorders", "NESARC Wave 1: 43,093 people, their psychiatric disorders and social background"
+)
+load_prostate = _loader("prostate", "prostate: 502 patients of a cancer trial")
+load_qsar_biodegradation = _loader(
+    "qsar_biodegradation",
+    "QSAR biodegradation: 1,055 chemicals, with the column types of the paper's authors",
+)
+load_titanic = _loader("titanic", "Titanic: 1,309 passengers")
+load_wine_quality = _loader(
+    "wine_quality", "Wine Quality: 6,497 wines, with the column types of the paper's authors"
+)
 
 
 def load_mnist_small() -> Dataset:
@@ -170,36 +173,6 @@ def load_mnist_small() -> Dataset:
     schema: dict[str, Kind | str] = {name: find_kind("count") for name in names}
     schema["label"] = Kind.from_dict({"kind": "categorical", "levels": list("0123456789")})
     return Dataset(frame, schema, About("MNIST, 100 digits", "LeCun, Cortes and Burges", "not stated"))
-
-
-def load_nesarc() -> Dataset:
-    """Load NESARC Wave 1: 43,093 people, 67 columns of a survey of alcohol and related conditions."""
-    return _load("nesarc")
-
-
-def load_nesarc_disorders() -> Dataset:
-    """Load NESARC Wave 1: 43,093 people, their psychiatric disorders and social background."""
-    return _load("nesarc_disorders")
-
-
-def load_prostate() -> Dataset:
-    """Load prostate: 502 patients of a cancer trial."""
-    return _load("prostate")
-
-
-def load_qsar_biodegradation() -> Dataset:
-    """Load QSAR biodegradation: 1,055 chemicals, with the column types of the paper's authors."""
-    return _load("qsar_biodegradation")
-
-
-def load_titanic() -> Dataset:
-    """Load Titanic: 1,309 passengers."""
-    return _load("titanic")
-
-
-def load_wine_quality() -> Dataset:
-    """Load Wine Quality: 6,497 wines, with the column types of the paper's authors."""
-    return _load("wine_quality")
 
 
 def _directory(name: str) -> Path:

@@ -1,4 +1,4 @@
-"""What every picture returns, where it is drawn, and how text gets into it."""
+"""The result of every picture, its axes, and the text in it."""
 
 from __future__ import annotations
 
@@ -27,29 +27,29 @@ __all__ = [
     "Artists",
     "canvas",
     "choose",
+    "draw_message",
     "elide",
     "grid",
     "ink_on",
     "label",
     "labels",
-    "say_nothing_to_see",
 ]
 
 WIDEST = 24  # characters of a name that are shown
-_WIDEST_OF_ALL = 48  # where less would make different names the same
-_MOST_ACROSS = 6  # panels
+_WIDEST_OF_ALL = 48  # to keep different names different
+_MOST_ACROSS = 6  # panels in a row
 
 SEQUENTIAL = LinearSegmentedColormap.from_list("glfm", ["#F7FAFC", "#9CC8E3", BLUE, "#003A5C"])
 DIVERGING = LinearSegmentedColormap.from_list("glfm2", [BLUE, "#8FBFDD", "#FFFFFF", "#F0B28A", ORANGE])
 
 
 class Artists(list[Artist]):
-    """What was drawn: a list of matplotlib artists that a notebook shows as a picture.
+    """The artists of a picture: a list that a notebook shows as the picture.
 
     Attributes
     ----------
     figure
-        The figure, which belongs to no window.
+        The figure, without a window.
     axes
         The panels.
     data
@@ -66,12 +66,12 @@ class Artists(list[Artist]):
         self._own = own
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the picture to a file, in the format that its name ends with."""
+        """Write the picture to a file, in the format of its extension."""
         with _quiet():
-            save(self.figure.figure, Path(path))  # the whole, if it was drawn on a part of a figure
+            save(self.figure.figure, Path(path))  # the whole figure, if this is a part of it
 
     def _repr_png_(self) -> bytes | None:
-        if not self._own or not isinstance(self.figure, Figure):  # who gave the axes shows them
+        if not self._own or not isinstance(self.figure, Figure):  # the caller shows axes that it passed
             return None
         buffer = io.BytesIO()
         with _quiet():
@@ -84,7 +84,7 @@ class Artists(list[Artist]):
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Leave out that a font lacks a character, of which a box in its place says enough."""
+    """Suppress warnings about characters that the font lacks, which show as boxes."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing from", UserWarning)
         yield
@@ -94,7 +94,7 @@ def _quiet() -> Iterator[None]:
 
 
 def canvas(ax: Axes | None, width: float, height: float) -> Axes:
-    """Return the axes that were given, or those of a new figure of so many inches."""
+    """Return `ax`, or the axes of a new figure of this size in inches."""
     if ax is None:
         return _figure(width, height).subplots()
     if not isinstance(ax, Axes):
@@ -109,7 +109,7 @@ def _figure(width: float, height: float) -> Figure:
 def grid(
     heights: Sequence[float], width: float, ax: Axes | None = None, most: int | None = None
 ) -> list[Axes]:
-    """Return one panel per height (inches); a row of panels is as high as the highest of them."""
+    """Return one panel per height (inches); the height of a row is that of its highest panel."""
     if len(heights) == 1 or ax is not None:
         return [canvas(ax, 1.6 * width, heights[0])]
     usual = min(most or _MOST_ACROSS, max(round(math.sqrt(1.3 * len(heights))), min(len(heights), 3)))
@@ -122,8 +122,8 @@ def grid(
     return list(axes[: len(heights)])
 
 
-def say_nothing_to_see(ax: Axes, words: str) -> list[Artist]:
-    """Write on empty axes why they are empty."""
+def draw_message(ax: Axes, words: str) -> list[Artist]:
+    """Write a message on empty axes."""
     ax.set_axis_off()
     return [ax.text(0.5, 0.5, words, ha="center", va="center", color=INK, transform=ax.transAxes)]
 
@@ -132,7 +132,7 @@ def say_nothing_to_see(ax: Axes, words: str) -> list[Artist]:
 
 
 def elide(text: object, width: int = WIDEST) -> str:
-    """Return text on one line, its middle left out where it is too long."""
+    """Return text on one line, without its middle if it is too long."""
     line = " ".join(str(text).split())
     if len(line) <= width:
         return line
@@ -141,12 +141,12 @@ def elide(text: object, width: int = WIDEST) -> str:
 
 
 def label(text: object, width: int = WIDEST) -> str:
-    """Return elided text in which no dollar sign begins a formula."""
+    """Return elided text with dollar signs escaped, which would start a formula."""
     return elide(text, width).replace("$", r"\$")
 
 
 def labels(texts: Iterable[object], width: int = WIDEST) -> list[str]:
-    """Return elided texts, less elided where different ones would look the same."""
+    """Return elided texts, long enough to keep different ones different."""
     names = [elide(text, _WIDEST_OF_ALL) for text in texts]
     distinct = len(set(names))
     while width < _WIDEST_OF_ALL and len({elide(name, width) for name in names}) < distinct:
@@ -155,7 +155,7 @@ def labels(texts: Iterable[object], width: int = WIDEST) -> list[str]:
 
 
 def ink_on(colour: Any) -> str:
-    """Return a colour of text that can be read on a colour."""
+    """Return a text colour that is legible on a background colour."""
     red, green, blue = to_rgb(colour)
     return "white" if 0.30 * red + 0.59 * green + 0.11 * blue < 0.53 else INK
 
@@ -164,7 +164,7 @@ def ink_on(colour: Any) -> str:
 
 
 def choose(given: str | Iterable[str] | None, known: Sequence[str], what: str) -> list[str]:
-    """Return the names that were given, all known ones for None; refuse others by naming the known."""
+    """Return the given names, or all known ones for None; refuse unknown names."""
     if given is None:
         return list(known)
     try:

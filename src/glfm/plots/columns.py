@@ -1,16 +1,14 @@
-"""Pictures of single columns: under patterns, observed beside imputed, raw beside what the model sees."""
+"""Pictures of single columns: under patterns, observed and imputed, values and pseudo-observations."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
-from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from glfm.analysis.summary import Summary, histogram_edges, histogram_heights
@@ -18,15 +16,16 @@ from glfm.errors import SchemaError
 from glfm.frames.column import Column, FloatArray
 from glfm.kinds.base import Kind
 from glfm.kinds.mappings import find_transform
-from glfm.plots.artists import Artists, grid, label, labels, say_nothing_to_see
+from glfm.plots.artists import Artists, draw_message, grid, label, labels
 from glfm.plots.panels import (
     Scale,
+    draw_legend,
     draw_levels,
     draw_numbers,
-    legend_entries,
     levels_height,
     log_heights,
     number,
+    per_decade,
     scale_of,
 )
 from glfm.plots.style import BLUE, GREY, INK, open_frame
@@ -35,7 +34,6 @@ __all__ = ["draw_imputed", "draw_patterns", "draw_pseudo", "pattern_table"]
 
 _HEIGHT, _WIDTH = 1.9, 2.9  # inches of a panel
 _POINTS = 200
-_LN10 = float(np.log(10.0))
 
 
 def _scale(kind: Kind, seen: FloatArray) -> Scale:
@@ -54,21 +52,14 @@ def pattern_table(
     scale = _scale(kind, seen)
     if not scale.is_log:
         return summary.density(column, patterns), scale
-    at = _log_grid(summary, kind, column, seen, patterns)
-    table = summary.density(column, patterns, at)
-    apart = np.isin(at, scale.atoms)
-    values = at[~apart]
-    heights = table.to_numpy(dtype=np.float64, copy=True)
-    heights[~apart, 1:] *= values[:, None] * _LN10  # dx = x ln 10 d(log10 x)
-    heights[~apart, 0] = log_heights(values, seen[~np.isin(seen, kind.points)], seen.size)
-    heights[apart, 0] = [(seen == value).mean() for value in at[apart]]
-    return pd.DataFrame(heights, index=table.index, columns=table.columns), scale
+    values = _log_grid(summary, kind, column, seen, patterns)
+    return per_decade(summary.density(column, patterns, values), scale, seen, kind.points), scale
 
 
 def _log_grid(
     summary: Summary, kind: Kind, column: str, seen: FloatArray, patterns: Sequence[Sequence[str]]
 ) -> FloatArray:
-    """Return values, evenly spaced in decades, that cover what was seen and most of every pattern."""
+    """Return values, evenly spaced on a log scale, that cover observed cells and most of every pattern."""
     positive = seen[seen > 0]
     low, high = np.quantile(positive, [0.005, 0.995])
     ends = [summary.cells(column, features).quantile(q)[0] for features in patterns for q in (0.1, 0.95)]
@@ -98,7 +89,7 @@ def draw_patterns(
         artists += _draw(panel, table, scale, kind, alone)
         panel.set_title(titles[d], fontsize=9)
         tables[name] = table
-    _legend(axes, ["observed", *patterns], own=ax is None)
+    draw_legend(axes, ["observed", *patterns], own=ax is None)
     return Artists(artists, axes, _stack(tables), own=ax is None)
 
 
@@ -119,20 +110,8 @@ def _panel_height(kind: Kind, n_series: int, alone: bool) -> float:
     return 3.2 if alone else _HEIGHT
 
 
-def _legend(axes: list[Axes], names: Sequence[str], own: bool) -> None:
-    entries: Any = legend_entries(names)
-    if own:
-        inches = axes[0].figure.get_figwidth() if isinstance(axes[0].figure, Figure) else 6.0
-        n_across = max(1, int(inches / (0.55 + 0.075 * max(map(len, names)))))
-        axes[0].figure.legend(
-            handles=entries, loc="outside lower center", ncols=n_across, frameon=False, fontsize=8
-        )
-    else:
-        axes[0].legend(handles=entries, frameon=False, fontsize=7)
-
-
 def _stack(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
-    """Return tables of columns below each other, by column and value."""
+    """Return the tables of all columns as one, indexed by column and value."""
     parts = {name: table.set_axis(table.index.astype(object)) for name, table in tables.items()}
     return pd.concat(parts, names=["column", "value"])
 
@@ -141,14 +120,14 @@ def _stack(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
 
 
 def draw_imputed(kinds: dict[str, Kind], x: FloatArray, filled: list[FloatArray]) -> Artists:
-    """Draw the observed cells of each column in grey, and what was imputed as a line or bars over them.
+    """Draw observed cells of each column in grey, and imputed ones as a line or bars over them.
 
     `filled` are completed copies of `x`.
     """
     alone = len(kinds) == 1
     if not kinds:
         axes = grid([_HEIGHT], _WIDTH)
-        return Artists(say_nothing_to_see(axes[0], "The table has no holes."), axes, pd.DataFrame(), own=True)
+        return Artists(draw_message(axes[0], "The table has no holes."), axes, pd.DataFrame(), own=True)
     axes = grid([_panel_height(kind, 1, alone) for kind in kinds.values()], _WIDTH)
     artists: list[Artist] = []
     tables = {}
@@ -161,7 +140,7 @@ def draw_imputed(kinds: dict[str, Kind], x: FloatArray, filled: list[FloatArray]
         artists += _draw(panel, table, scale, kind, alone)
         panel.set_title(f"{titles[d]} ({holes.sum():,} imputed)", fontsize=9)
         tables[name] = table
-    _legend(axes, ["observed", "imputed"], own=True)
+    draw_legend(axes, ["observed", "imputed"], own=True)
     return Artists(artists, axes, _stack(tables), own=True)
 
 
@@ -187,7 +166,7 @@ def _beside(kind: Kind, seen: FloatArray, drawn: FloatArray, scale: Scale | None
     else:
         rest = known[~np.isin(known, scale.atoms)]
         edges = histogram_edges(rest)
-        most = max(6, int(2.0 * np.sqrt(drawn.size)))  # bins in which so few cells can be seen
+        most = max(6, int(2.0 * np.sqrt(drawn.size)))  # no more bins than the imputed cells can fill
         edges = edges if edges.size <= most + 1 else np.linspace(edges[0], edges[-1], most + 1)
         at = np.linspace(edges[0], edges[-1], 4 * _POINTS)
         place = np.clip(np.searchsorted(edges, at, side="right") - 1, 0, edges.size - 2)
@@ -200,7 +179,7 @@ def _beside(kind: Kind, seen: FloatArray, drawn: FloatArray, scale: Scale | None
 
 
 def _bins(values: FloatArray, edges: FloatArray) -> FloatArray:
-    """Return the heights of a histogram, whose area is the share of the values that it covers."""
+    """Return the heights of a histogram whose area is the share of values within `edges`."""
     return np.asarray(np.histogram(values, edges)[0] / (max(values.size, 1) * np.diff(edges)))
 
 
@@ -235,7 +214,7 @@ def draw_pseudo(name: str, kind: Kind, column: Column, transform: object) -> Art
 
 def _histogram(ax: Axes, values: FloatArray, with_normal: bool) -> list[Artist]:
     if not values.size:
-        return say_nothing_to_see(ax, "no observed cell")
+        return draw_message(ax, "no observed cell")
     edges = histogram_edges(values)
     density = histogram_heights(values, edges)
     color = BLUE if with_normal else GREY

@@ -1,4 +1,4 @@
-"""Pictures of tables: effects, shares of patterns, which row has which feature, where the holes are."""
+"""Pictures of matrices: effects, dependence, shares of patterns, features of rows, missing cells."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from glfm.plots.artists import (
     SEQUENTIAL,
     Artists,
     canvas,
+    draw_message,
     ink_on,
     label,
     labels,
-    say_nothing_to_see,
 )
 from glfm.plots.style import BLUE, INK, ORANGE, PALE, open_frame
 from glfm.posterior.spacing import spaced
@@ -40,8 +40,8 @@ __all__ = [
     "largest_effects",
 ]
 
-_MOST_ROWS = 1000  # lines that a picture of rows can show
-_MOST_NUMBERS = 30  # columns between which numbers can be read
+_MOST_ROWS = 1000  # rows that a picture can show
+_MOST_NUMBERS = 30  # columns up to which numbers are legible
 _NO_FEATURE = "The model found no feature."
 _DEPENDENCE = {
     "mi": "mutual information, in nats\n(grey: of a column and the features)",
@@ -53,10 +53,10 @@ _DEPENDENCE = {
 
 
 def largest_effects(effects: pd.DataFrame, kinds: dict[str, Kind]) -> pd.DataFrame:
-    """Return one effect per feature and column, and `sure`: whether its interval leaves out zero.
+    """Return one effect per feature and column, and `sure`: whether its interval excludes zero.
 
-    A number and an ordinal have one. Of a category with two levels it is that of the second, of more levels
-    the largest.
+    A number and an ordinal have one effect. For a category it is that of the second of two levels, otherwise
+    the largest of all levels.
     """
     kept = []
     for _, rows in effects.groupby(["feature", "column"], sort=False):
@@ -85,7 +85,7 @@ def draw_effects(table: pd.DataFrame, kinds: dict[str, Kind], ax: Axes | None) -
     wide = 0.95 if names_levels else 0.62
     own, ax = ax is None, canvas(ax, 3.2 + wide * max(len(features), 2), 1.1 + 0.3 * max(len(columns), 3))
     if table.empty:
-        return Artists(say_nothing_to_see(ax, _NO_FEATURE), [ax], table, own=own)
+        return Artists(draw_message(ax, _NO_FEATURE), [ax], table, own=own)
     shape = (len(columns), len(features))
     effect = table["effect"].to_numpy().reshape(shape[::-1]).T
     sure = table["sure"].to_numpy().reshape(shape[::-1]).T
@@ -117,7 +117,7 @@ def draw_effects(table: pd.DataFrame, kinds: dict[str, Kind], ax: Axes | None) -
 
 
 def _only_level(rows: pd.DataFrame) -> object:
-    """Return the level that all features speak of: "" for a number or ordinal; None where they differ."""
+    """Return the level that all effects are about: "" for a number or ordinal; None if it differs."""
     if rows["level"].isna().all():
         return ""
     levels = set(map(str, rows["level"]))
@@ -132,9 +132,9 @@ def _tick(column: str, level: object) -> str:
 
 
 def draw_dependence(table: pd.DataFrame, kind: str, ax: Axes | None) -> Artists:
-    """Draw how far columns depend on each other, those that go together side by side.
+    """Draw the dependence of columns, with dependent columns next to each other.
 
-    They are ordered by average linkage of 1 minus the correlation that normal columns of the same mutual
+    The order is by average linkage of 1 minus the correlation that normal columns of the same mutual
     information would have, or of 1 minus the probability.
     """
     size = len(table)
@@ -168,7 +168,7 @@ def draw_dependence(table: pd.DataFrame, kind: str, ax: Axes | None) -> Artists:
 
 
 def _side_by_side(value: FloatArray, kind: str) -> NDArray[np.intp]:
-    """Return an order in which columns that depend on each other are neighbours."""
+    """Return an order in which dependent columns are neighbours."""
     from scipy.cluster.hierarchy import leaves_list, linkage
 
     if len(value) < 3:
@@ -182,7 +182,7 @@ def _side_by_side(value: FloatArray, kind: str) -> NDArray[np.intp]:
 
 
 def draw_shares(table: pd.DataFrame, n_rows: int, n_patterns: int, ax: Axes | None) -> Artists:
-    """Draw the share of rows of each pattern; a note says what `table` leaves out."""
+    """Draw the share of rows of each pattern, with a note on patterns that `table` leaves out."""
     data = table[["rows", "share"]].copy()
     own, ax = ax is None, canvas(ax, 6.0, 0.9 + 0.27 * max(len(data), 2))
     at = np.arange(len(data))
@@ -208,7 +208,8 @@ def draw_shares_by(table: pd.DataFrame, by: str, ax: Axes | None) -> Artists:
     own, ax = ax is None, canvas(ax, 2.6 + 0.62 * max(n_patterns, 2), 1.5 + 0.2 * max(n_groups, 3))
     share = table.to_numpy(dtype=np.float64)
     named = (table.columns != OTHER) | (n_patterns == 1)
-    shown = np.ma.masked_array(share, np.broadcast_to(~named, share.shape))  # the rest would outshine all
+    # The rest is masked, or it would dominate the colour scale.
+    shown = np.ma.masked_array(share, np.broadcast_to(~named, share.shape))
     top = max(float(shown.max()) if shown.count() else 0.0, 0.01)
     ax.set_facecolor(PALE)
     image = ax.imshow(shown, cmap=SEQUENTIAL, vmin=0.0, vmax=top, aspect="auto", interpolation="nearest")
@@ -240,7 +241,7 @@ def draw_feature_matrix(
     Z
         Rows x features.
     names
-        Of the features.
+        Names of the features.
     ax
         Where to draw.
     marked
@@ -261,12 +262,12 @@ def draw_feature_matrix(
 
 
 def draw_features(Z: NDArray[np.bool_], names: Sequence[str], rows: Any, ax: Axes | None) -> Artists:
-    """Draw which row has which feature, the rows sorted so that equal patterns stand together."""
+    """Draw which row has which feature, with rows of equal patterns next to each other."""
     own, ax = ax is None, canvas(ax, max(2.6, 1.0 + 0.5 * len(names)), 4.6)
     order = np.lexsort(~Z.T[::-1]) if names else np.arange(len(Z))
     data = pd.DataFrame(Z[order], index=pd.Index(rows)[order], columns=list(names))
     if not names:
-        return Artists(say_nothing_to_see(ax, "No feature to show."), [ax], data, own=own)
+        return Artists(draw_message(ax, "No feature to show."), [ax], data, own=own)
     shares = [f"{name} ({share:.0%})" for name, share in zip(names, Z.mean(axis=0), strict=True)]
     image = draw_feature_matrix(_some(Z[order]), shares, ax=ax)
     ax.set_ylabel(f"{len(Z):,} rows, sorted", fontsize=8)
@@ -280,7 +281,7 @@ def _some(rows: NDArray[Any]) -> NDArray[Any]:
 
 
 def draw_missing(holes: NDArray[np.bool_], names: Sequence[str], rows: Any, ax: Axes | None) -> Artists:
-    """Draw where the holes are, many rows as shares of a few hundred groups of neighbours."""
+    """Draw which cells are missing; of many rows, the shares in groups of neighbouring rows."""
     n_rows, n_columns = holes.shape
     own, ax = ax is None, canvas(ax, min(max(3.2, 1.2 + 0.3 * n_columns), 20.0), 4.8)
     share: FloatArray = holes.astype(np.float64)
@@ -313,7 +314,7 @@ def _percent(share: float) -> str:
 
 
 def _gaps(ax: Axes, shape: tuple[int, int]) -> None:
-    """Part the cells of a map by white lines."""
+    """Separate the cells of a map by white lines."""
     for edge in np.arange(0.5, shape[0] - 1):
         ax.axhline(edge, color="white", linewidth=1.0)
     for edge in np.arange(0.5, shape[1] - 1):

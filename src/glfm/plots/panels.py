@@ -14,7 +14,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 from matplotlib.transforms import blended_transform_factory
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from glfm.analysis.summary import histogram_edges
 from glfm.frames.column import FloatArray
@@ -23,35 +23,38 @@ from glfm.plots.style import GREY, INK, SHADES, open_frame
 
 __all__ = [
     "Scale",
+    "draw_legend",
     "draw_levels",
     "draw_numbers",
     "levels_height",
     "log_heights",
     "number",
+    "per_decade",
     "scale_of",
     "style",
 ]
 
-MOST_LEVELS = 12  # of a category that a panel among others shows
+MOST_LEVELS = 12  # of a category, if there are several panels
 MOST_STEMS = 40  # values of a count beyond which stems become a curve
 _MOST_STEMS_IN_ALL = 60
-_DECADES, _TAIL = 100.0, 8.0  # ratios from which an axis is logarithmic: 99 % to 1 %, and 99 % to the middle
-_STRIP = 0.16  # share of a panel's width that the probability of an atom takes
-_NO_STRIP = 0.005  # probability of an atom that is not worth it
+_DECADES, _TAIL = 100.0, 8.0  # least q99 / q1 and q99 / q50 for a logarithmic axis
+_STRIP = 0.16  # share of a panel's width for the probability of an atom
+_NO_STRIP = 0.005  # probability of an atom below which it is not drawn
+_LN10 = float(np.log(10.0))
 _SMALL = 7  # points of text
-_WIDEST_LEVEL = 14  # characters, where there is little room
+_WIDEST_LEVEL = 14  # characters, if there are several panels
 
 
 @dataclass(frozen=True)
 class Scale:
-    """How a column of numbers is drawn.
+    """The scale on which a column of numbers is drawn.
 
     Attributes
     ----------
     is_log
         Whether the axis of values is logarithmic; heights are then shares per decade.
     atoms
-        Values that have a strip at the side of the panel, where their probabilities are drawn.
+        Values whose probabilities are drawn on strips at the sides of the panel.
     is_count
         Whether heights are probabilities of values, if the axis is not logarithmic.
     """
@@ -62,12 +65,12 @@ class Scale:
 
     @property
     def unit(self) -> str:
-        """What heights are."""
+        """Unit of the heights."""
         return "share per decade" if self.is_log else "probability" if self.is_count else "density"
 
 
 def scale_of(seen: FloatArray, atoms: Sequence[float] | FloatArray, is_count: bool) -> Scale:
-    """Return a scale on which observed numbers can be seen: logarithmic for a long tail over decades."""
+    """Return the scale for observed numbers: logarithmic if they have a long tail over decades."""
     positive = seen[seen > 0]
     is_log = False
     if positive.size > 1 and (positive.size == seen.size or 0.0 in atoms or is_count):
@@ -78,7 +81,7 @@ def scale_of(seen: FloatArray, atoms: Sequence[float] | FloatArray, is_count: bo
 
 
 def log_heights(at: FloatArray, values: FloatArray, n: int) -> FloatArray:
-    """Return at each point the height of a histogram of logarithms, in shares of `n` values per decade."""
+    """Return the heights at points of a histogram of logarithms, in shares of `n` values per decade."""
     logs = np.log10(values[values > 0])
     if not logs.size:
         return np.zeros(at.size)
@@ -90,8 +93,23 @@ def log_heights(at: FloatArray, values: FloatArray, n: int) -> FloatArray:
     return np.where(inside, heights[np.clip(place, 0, heights.size - 1)], 0.0)
 
 
+def per_decade(table: pd.DataFrame, scale: Scale, seen: FloatArray, points: ArrayLike) -> pd.DataFrame:
+    """Return densities (rows of `table`) as shares per decade; atoms of the scale keep their probabilities.
+
+    The first column becomes a histogram of the observed numbers `seen` without `points`.
+    """
+    at = table.index.to_numpy(dtype=np.float64)
+    is_atom = np.isin(at, scale.atoms)
+    values = at[~is_atom]
+    heights = table.to_numpy(dtype=np.float64, copy=True)
+    heights[~is_atom, 1:] *= values[:, None] * _LN10  # dx = x ln 10 d(log10 x)
+    heights[~is_atom, 0] = log_heights(values, seen[~np.isin(seen, points)], seen.size)
+    heights[is_atom, 0] = [(seen == value).mean() for value in at[is_atom]]
+    return pd.DataFrame(heights, index=table.index, columns=table.columns)
+
+
 def style(i: int) -> dict[str, Any]:
-    """Return colour and line of the distribution number `i`."""
+    """Return colour and line style of distribution `i`."""
     return {"color": SHADES[i % len(SHADES)], "linestyle": ("-", "--", ":")[i // len(SHADES) % 3]}
 
 
@@ -99,7 +117,7 @@ Look = Callable[[int], dict[str, Any]]
 
 
 def number(value: float, _: object = None) -> str:
-    """Return a number as an axis shows it."""
+    """Return a number as tick label."""
     if value == 0:
         return "0"
     for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
@@ -112,7 +130,7 @@ def number(value: float, _: object = None) -> str:
 
 
 def levels_height(n_levels: int, n_series: int, alone: bool) -> float:
-    """Return the height (inches) of a panel with so many levels."""
+    """Return the height (inches) of a panel of levels."""
     shown = n_levels if alone else min(n_levels, MOST_LEVELS)
     return max(1.9, 0.7 + shown * max(0.055 * n_series, 0.15))
 
@@ -122,7 +140,7 @@ def draw_levels(
 ) -> list[Artist]:
     """Draw probabilities of levels (rows of `table`) as bars: the first column in grey, the others over it.
 
-    Among other panels, the rarer of many levels of a category are drawn as one.
+    If there are several panels, the rarest levels of a category with many are drawn as one.
     """
     names = labels(table.index, 24 if alone else _WIDEST_LEVEL)
     heights = table.to_numpy(dtype=np.float64)
@@ -134,7 +152,7 @@ def draw_levels(
     at = np.arange(len(names))
     artists: list[Artist] = [*ax.barh(at, heights[:, 0], height=0.9, color=GREY, alpha=0.7, linewidth=0)]
     n_series = heights.shape[1] - 1
-    step = 0.78 / max(n_series, 1.6)  # one bar leaves the grey one in sight
+    step = 0.78 / max(n_series, 1.6)  # a single bar does not cover the grey one
     for i in range(n_series):
         where = at + (i - 0.5 * (n_series - 1)) * step
         bar = {
@@ -201,7 +219,7 @@ def draw_numbers(ax: Axes, table: pd.DataFrame, scale: Scale, look: Look = style
 
 
 def _readable_top(heights: FloatArray) -> float:
-    """Return the top of an axis on which a spike (a density next to zero, say) does not flatten the rest."""
+    """Return the upper limit of an axis such that a spike, as near 0, does not flatten the rest."""
     finite = np.where(np.isfinite(heights), heights, 0.0)
     peaks = np.sort(finite.max(axis=0))
     others = peaks[-2] if peaks.size > 1 else peaks[-1]
@@ -246,7 +264,7 @@ def _number_ticks(ax: Axes, scale: Scale, left: float, right: float) -> None:
     if scale.is_log:
         ax.xaxis.set_minor_locator(NullLocator())
         ax.xaxis.set_minor_formatter(NullFormatter())
-    # The strips have no other values, and what stands next to one has no place for its number.
+    # No tick labels on the strips, nor where they would overlap one.
     places = [(left + 0.05, 0.0), (0.95 - right, 0.0)]
     low, high = ax.transLimits.inverted().transform(places)[:, 0]
     low, high = (10.0**low, 10.0**high) if scale.is_log else (low, high)
@@ -264,8 +282,13 @@ def _finish(ax: Axes, words: str, axis: str) -> None:
     open_frame(ax)
 
 
-def legend_entries(names: Sequence[str], look: Look = style) -> list[Artist]:
-    """Return entries of a legend: the observed cells, then each distribution."""
-    entries: list[Artist] = [Patch(color=GREY, alpha=0.7, label=names[0])]
+def draw_legend(axes: Sequence[Axes], names: Sequence[str], look: Look = style, *, own: bool) -> None:
+    """Draw a legend of the observed cells and each distribution, below the panels of our own figure."""
+    entries: list[Any] = [Patch(color=GREY, alpha=0.7, label=names[0])]
     entries += [Line2D([], [], linewidth=2.5, label=name, **look(i)) for i, name in enumerate(names[1:])]
-    return entries
+    if not own:
+        axes[0].legend(handles=entries, frameon=False, fontsize=7)
+        return
+    figure: Any = axes[0].figure
+    n_across = max(1, int(figure.get_figwidth() / (0.55 + 0.075 * max(map(len, names)))))
+    figure.legend(handles=entries, loc="outside lower center", ncols=n_across, frameon=False, fontsize=8)

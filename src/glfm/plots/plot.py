@@ -28,7 +28,7 @@ from glfm.posterior.predictive import predict
 
 __all__ = ["Plot"]
 
-_COPIES = 5  # imputations whose cells are pooled
+_COPIES = 5  # number of imputations that are pooled
 _MOST_OTHERS = 4  # quantities shown beside the label-free ones
 
 
@@ -36,8 +36,8 @@ class Plot:
     """Pictures of a fit, made by `GLFM.plot`.
 
     Every method returns `Artists`: a list of matplotlib artists with `figure`, `axes`, `data` (the numbers
-    that were drawn) and `save(path)`. A notebook shows it; nothing opens a window. Where a picture is one
-    panel, `ax` says where to draw it.
+    that were drawn) and `save(path)`. A notebook shows it; no window opens. A picture of one panel is
+    drawn on `ax` if given.
     """
 
     def __init__(self, summary: Summary) -> None:
@@ -52,7 +52,7 @@ class Plot:
         patterns: Iterable[Pattern] | None = None,
         ax: Axes | None = None,
     ) -> Artists:
-        """Draw the distribution of columns under patterns over that of the observed cells.
+        """Draw the distribution of columns under patterns, over that of the observed cells.
 
         Parameters
         ----------
@@ -67,9 +67,9 @@ class Plot:
         -------
         Artists
             `data` is `GLFM.density` of every column, by column and value. A column of numbers with a long
-            tail has a logarithmic axis, and heights are then shares per decade. Where zero is a value of its
-            own, its probability stands on a strip at the left and is read at the right. In a picture of
-            several columns, the rarer levels of a category with more than a dozen are drawn as one.
+            tail has a logarithmic axis, and heights are then shares per decade. If zero has a
+            probability of its own, it is drawn on a strip at the left, with its scale at the right. In a
+            picture of several columns, the rarest levels of a category with more than 12 are drawn as one.
         """
         names = self._columns(columns)
         if ax is not None and len(names) > 1:
@@ -97,10 +97,10 @@ class Plot:
         Returns
         -------
         Artists
-            `data` are the rows of `GLFM.effects` that are shown: for a number or an ordinal the effect on it
-            as a whole, for a category that on one level, which is named: the second of two, otherwise the
-            one of the largest effect. `sure` says whether the 90 % interval leaves out zero; effects that are
-            not sure are grey and have no number.
+            `data` are the rows of `GLFM.effects` that are shown: for a number or an ordinal the effect on its
+            mean, for a category that on one level, which is named: the second of two, otherwise the one with
+            the largest effect. `sure` says whether the 90 % interval excludes zero; other effects are grey
+            and have no number.
         """
         kinds = self._kinds(self._columns(columns))
         effects = self._summary.effects
@@ -110,15 +110,15 @@ class Plot:
 
     def dependence(
         self,
-        kind: Measure = "mi",
+        measure: Measure = "mi",
         columns: str | Iterable[str] | None = None,
         ax: Axes | None = None,
     ) -> Artists:
-        """Draw how far columns depend on each other, those that go together side by side.
+        """Draw the dependence of columns, with dependent columns next to each other.
 
         Parameters
         ----------
-        kind
+        measure
             "mi" or "probability", as in `GLFM.dependence`.
         columns
             Names; None: all modelled columns.
@@ -132,8 +132,8 @@ class Plot:
             is grey and has no colour.
         """
         names = self._columns(columns)
-        table = self._summary.dependence.frame(kind)
-        return matrices.draw_dependence(table.loc[names, names], kind, ax)
+        table = self._summary.dependence.frame(measure)
+        return matrices.draw_dependence(table.loc[names, names], measure, ax)
 
     def shares(
         self,
@@ -147,14 +147,14 @@ class Plot:
         Parameters
         ----------
         top
-            How many patterns.
+            Number of patterns.
         by
-            A column: then a map of the shares at each of its values, and of all other patterns together.
+            A column: draw a map of the shares at each of its values, and of all other patterns together.
         ax
             Where to draw.
         features
-            Names of the features that count; None: the clear ones, or all if none is. Where there are many,
-            nearly every row has a pattern of its own: choose a few.
+            Names of the features that define patterns; None: the clear ones, or all if none is. With many
+            features, nearly every row has its own pattern: choose a few.
 
         Returns
         -------
@@ -169,7 +169,7 @@ class Plot:
         return matrices.draw_shares(table, self._problem.n_rows, n_patterns, ax)
 
     def features(self, features: Sequence[str] | None = None, ax: Axes | None = None) -> Artists:
-        """Draw which row has which feature in the representative draw, equal rows together.
+        """Draw which row has which feature in the representative draw, sorted by pattern.
 
         Parameters
         ----------
@@ -189,13 +189,13 @@ class Plot:
         return matrices.draw_features(Z, names, self._frame.labels, ax)
 
     def trace(self, quantities: str | Iterable[str] | None = None) -> Artists:
-        """Draw the course of quantities, one line per chain, with the R-hat of each.
+        """Draw traces of quantities, one line per chain, with the R-hat of each.
 
         Parameters
         ----------
         quantities
-            Names as in `GLFM.diagnostics().table`; None: log-likelihood, numbers of features and the like,
-            and the four others (noise variances, thresholds) on which the chains agree least.
+            Names as in `GLFM.diagnostics().table`; None: label-free ones such as log-likelihood and number
+            of features, and the four others (noise variances, thresholds) with the largest R-hat.
 
         Returns
         -------
@@ -225,22 +225,22 @@ class Plot:
         return Artists(artists, axes, diagnostics.traces[["chain", "draw", *names]], own=True)
 
     def missing(self, ax: Axes | None = None) -> Artists:
-        """Draw where the holes of the modelled columns are, with the share of each column.
+        """Draw the missing cells of the modelled columns, with the share of each column.
 
         Returns
         -------
         Artists
-            `data` has 1 for a hole and 0 for an observed cell; of more than 1,000 rows, the share of holes
-            among neighbours.
+            `data` has 1 for a missing and 0 for an observed cell; for more than 1,000 rows, the share of
+            missing cells in groups of neighbouring rows.
         """
         holes = np.isnan(self._problem.x)
         return matrices.draw_missing(holes, list(self._problem.names), self._frame.labels, ax)
 
     def imputed(self, columns: str | Iterable[str] | None = None) -> Artists:
-        """Draw what is imputed in columns with holes over their observed cells.
+        """Draw the imputed cells of columns over their observed cells.
 
-        The two differ where holes are not a random selection. Up to five sampled imputations are pooled,
-        because medians and modes are less spread than cells.
+        The two differ if cells are not missing completely at random. Up to five sampled imputations are
+        pooled, because medians and modes vary less than cells.
 
         Parameters
         ----------
@@ -263,10 +263,10 @@ class Plot:
         return column_pictures.draw_imputed(self._kinds(chosen), self._x(chosen), filled)
 
     def pseudo(self, column: str, transform: object = None) -> Artists:
-        """Draw a column of numbers as it is, and as the model sees it before and after a transform.
+        """Draw a column of numbers and its pseudo-observations, before and after a transform.
 
-        A dashed line is the normal distribution of the same mean and spread: noise and features explain best
-        what looks like a few of them.
+        A dashed line is the normal distribution with the same mean and variance: the model fits best if
+        pseudo-observations look like a mixture of a few normal distributions.
 
         Parameters
         ----------
@@ -301,7 +301,7 @@ class Plot:
         pattern
             Names of patterns, such as "F1 + F3"; None: the most common ones.
         top
-            How many, if no pattern is given.
+            Number of patterns, if none is given.
         features
             As in `shares`.
 
@@ -345,7 +345,7 @@ class Plot:
 
 
 def _usual(diagnostics: Diagnostics) -> list[str]:
-    """Return the label-free quantities, and those of the others on which the chains agree least."""
+    """Return the label-free quantities, and the others with the largest R-hat."""
     table = diagnostics.table
     first = [name for name in table.index if name in LABEL_FREE]
     others = table["rhat"].drop(first).sort_values(ascending=False)

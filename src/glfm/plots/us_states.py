@@ -54,7 +54,7 @@ _CODE |= {code.lower(): code for code in STATES} | {"washingtondc": "DC"}
 
 
 def read_states(names: Any, where: str = "The values") -> list[str]:
-    """Return the two-letter code of each name of a state; `where` says whose names they are."""
+    """Return the two-letter codes of names of states; `where` names their source in errors."""
     codes: dict[str, object] = {}
     for name in names:
         code = _CODE.get(re.sub("[^a-z]", "", str(name).lower()))
@@ -85,11 +85,11 @@ def tile_map(
     ----------
     values
         {state: number or label}, or a pandas Series; states by two-letter code or full name, in any case. A
-        state that is left out, or has no value, stays pale.
+        state without a value is pale.
     ax
         Where to draw; None: a new figure.
     title
-        Above the map.
+        Title of the map.
     limits
         Numbers at the ends of the colour scale; None: those of the values.
     colours
@@ -97,7 +97,7 @@ def tile_map(
     scale
         Whether to draw the colour scale of numbers, or the legend of labels.
     format
-        How a number is written in its tile; "" leaves it out.
+        Format of the number in a tile; "" for none.
 
     Returns
     -------
@@ -150,7 +150,7 @@ def _draw_key(ax: Axes, key: ScalarMappable | list[Patch]) -> None:
 def _shade(
     known: Mapping[str, Any], limits: tuple[float, float] | None, colours: Any
 ) -> tuple[dict[Any, Any], ScalarMappable]:
-    """Return the colour of every number, and what a colour scale is drawn from."""
+    """Return the colour of every number, and the mappable of the colour scale."""
     if colours is not None and not isinstance(colours, Colormap):
         raise SchemaError(f"The values are numbers: colours is a matplotlib Colormap, not {colours!r}.")
     numbers = np.array([float(value) for value in known.values()] or [0.0, 1.0])
@@ -178,5 +178,5 @@ def _paint(known: Mapping[str, Any], colours: Any) -> tuple[dict[Any, Any], list
             have = ", ".join(map(repr, colours))
             raise SchemaError(f"The label {one!r} has no colour: colours has {have}.")
     used = [one for one in colours if one in labels]
-    # A legend leaves out what begins with an underscore, so there is a space before it.
+    # A legend omits labels that begin with an underscore, hence the space.
     return dict(colours), [Patch(color=colours[one], label=f" {label(one)}") for one in used]

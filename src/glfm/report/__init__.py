@@ -1,4 +1,4 @@
-"""One self-contained HTML page that says what a fit found, for people who do not program."""
+"""The report: one self-contained HTML page about a fit, for readers who do not program."""
 
 from glfm.report.content import Content, collect
 from glfm.report.page import check_page, render, write

@@ -1,4 +1,4 @@
-"""What the columns of the table are: kinds and why, holes, and what stands in them."""
+"""Facts about the columns of the table: kinds, reasons, missing cells and values."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from glfm.analysis.summary import Summary
 from glfm.frames.column import FloatArray
 from glfm.kinds.base import Kind
-from glfm.report.words import clipped, counted, number, percent, value
+from glfm.report.formatting import clipped, counted, number, percent, value
 
 __all__ = ["ColumnFacts", "Missingness", "column_facts", "missingness"]
 
@@ -19,7 +19,7 @@ _MOST_LEVELS = 3
 
 @dataclass(frozen=True)
 class ColumnFacts:
-    """One column of the table; `kind` is "ignored" where it is not modelled."""
+    """One column of the table; `kind` is "ignored" if it is not modelled."""
 
     name: str
     kind: str
@@ -30,7 +30,7 @@ class ColumnFacts:
 
 @dataclass(frozen=True)
 class Missingness:
-    """Holes of the modelled columns."""
+    """Missing cells of the modelled columns."""
 
     n_holes: int
     share: float
@@ -41,7 +41,7 @@ class Missingness:
 
 
 def column_facts(summary: Summary) -> list[ColumnFacts]:
-    """Return every column of the table, in its order."""
+    """Return the facts about every column, in the order of the table."""
     facts = []
     for name, kind in summary.fit.schema.items():
         if kind is None:
@@ -56,7 +56,7 @@ def column_facts(summary: Summary) -> list[ColumnFacts]:
 
 
 def missingness(summary: Summary, columns: list[ColumnFacts]) -> Missingness:
-    """Return how many cells of the modelled columns are missing, and where."""
+    """Return the facts about missing cells of the modelled columns."""
     hole = np.isnan(summary.fit.rows.x)
     modelled = [column for column in columns if column.kind != "ignored"]
     worst = sorted((c for c in modelled if c.missing > 0), key=lambda c: -c.missing)
@@ -74,7 +74,7 @@ def _in_words(kind: Kind, seen: FloatArray) -> str:
     if not seen.size:
         return "no observed cell"
     if not kind.n_levels:
-        size = float(np.abs(seen).max()) or 1.0  # squares of large numbers would be infinite
+        size = float(np.abs(seen).max()) or 1.0  # avoids overflow of squares
         mean, sd = size * float((seen / size).mean()), size * float((seen / size).std())
         days = " days" if kind.time else ""
         ends = f"from {value(kind, float(seen.min()))} to {value(kind, float(seen.max()))}"

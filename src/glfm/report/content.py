@@ -1,4 +1,4 @@
-"""Everything that the report says, as numbers and words; the page only lays it out."""
+"""Contents of the report as numbers and text, which the page lays out."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from glfm.report.features import (
     pattern_facts,
     status_counts,
 )
-from glfm.report.odd_cells import Surprise, surprising_cells
-from glfm.report.view import view_data
-from glfm.report.words import clipped, counted, number, percent
+from glfm.report.formatting import clipped, counted, number, percent
+from glfm.report.surprising_cells import Surprise, surprising_cells
+from glfm.report.view_data import view_data
 
 __all__ = ["Content", "Convergence", "Trace", "collect"]
 
@@ -37,7 +37,7 @@ _WIDTH, _HEIGHT, _MARGIN = 600.0, 120.0, 4.0
 
 @dataclass(frozen=True)
 class Trace:
-    """One quantity over the draws of each chain, as points of polylines."""
+    """The trace of one quantity, as points of one polyline per chain."""
 
     name: str
     low: str
@@ -47,7 +47,7 @@ class Trace:
 
 @dataclass(frozen=True)
 class Convergence:
-    """Whether the chains agree, in words and numbers."""
+    """Whether the chains agree, as text and numbers."""
 
     state: str  # "yes", "no" or "unknown"
     headline: str
@@ -59,7 +59,7 @@ class Convergence:
 
 @dataclass(frozen=True)
 class Content:
-    """What stands on the page, from top to bottom."""
+    """The contents of the page, from top to bottom."""
 
     title: str
     n_rows: int
@@ -84,7 +84,7 @@ class Content:
 
     @property
     def clear(self) -> list[FeatureFacts]:
-        """The features that are worth reading."""
+        """The features with status "clear"."""
         return [feature for feature in self.features if feature.status == "clear"]
 
     @property
@@ -94,7 +94,7 @@ class Content:
 
 
 def collect(summary: Summary, title: str | None = None) -> Content:
-    """Read everything that the report says from a fit."""
+    """Return the contents of the report on a fit."""
     columns = column_facts(summary)
     missing = missingness(summary, columns)
     features = feature_facts(summary)
@@ -211,7 +211,7 @@ def _stat(value: float) -> str:
 
 
 def _trace(traces: pd.DataFrame, name: str) -> Trace:
-    """Return lines over a picture of 600 x 120, later draws to the right."""
+    """Return the trace of a quantity as polylines in a picture of 600 x 120."""
     values = traces[name].to_numpy(dtype=np.float64)
     low, high = float(values.min()), float(values.max())
     lines = []
@@ -244,11 +244,11 @@ def _settings(summary: Summary) -> list[tuple[str, str]]:
     per_chain = (
         f"{min(lengths):,}" if min(lengths) == max(lengths) else f"{min(lengths):,} to {max(lengths):,}"
     )
-    said = [
+    rows = [
         ("chains", f"{summary.fit.draws.n_chains}"),
         ("draws kept", f"{len(summary.fit.draws):,} ({per_chain} per chain)"),
     ]
-    return said + [(words, _setting(name, summary.fit.settings[name])) for name, words in _SETTINGS.items()]
+    return rows + [(words, _setting(name, summary.fit.settings[name])) for name, words in _SETTINGS.items()]
 
 
 def _setting(name: str, value: object) -> str:

@@ -1,4 +1,4 @@
-"""What the features and patterns are, with a short name for each from what it does."""
+"""Facts about features and patterns, with a short meaning of each from its effects."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from glfm.analysis.effects import telling
 from glfm.analysis.summary import NONE, Summary
 from glfm.kinds.base import Kind
-from glfm.report.words import MINUS, clipped, percent, value
+from glfm.report.formatting import MINUS, clipped, percent, value
 
 __all__ = [
     "EffectFacts",
@@ -26,16 +26,16 @@ __all__ = [
     "status_counts",
 ]
 
-_IN_NAME = 2  # effects that make a short name
+_IN_NAME = 2  # number of effects in the meaning of a feature
 _MOST_PATTERNS = 12
-_MOST_MAPPED = 12  # features of the map
-_STEPS = (0.25, 0.5, 1.0)  # standard deviations at which the map changes colour
-_STRONGEST = 3.0  # standard deviations at which a bar is full
+_MOST_MAPPED = 12  # features in the map of effects
+_STEPS = (0.25, 0.5, 1.0)  # effects, in standard deviations, at which the map changes colour
+_STRONGEST = 3.0  # effect, in standard deviations, of a full bar
 
 
 @dataclass(frozen=True)
 class EffectFacts:
-    """What a feature does to one column, in numbers and words."""
+    """The effect of a feature on one column, as numbers and text."""
 
     column: str
     level: str | None
@@ -47,7 +47,7 @@ class EffectFacts:
 
     @property
     def bar(self) -> float:
-        """Length of its bar, from -1 to 1."""
+        """Length of the bar, from -1 to 1."""
         return max(-1.0, min(1.0, self.effect / _STRONGEST))
 
 
@@ -62,14 +62,14 @@ class FeatureFacts:
     upper: float
     rows: int
     stability: float
-    chains: int  # that find it in at least half of their draws
+    chains: int  # chains that find it in at least half of their draws
     n_chains: int
     meaning: str
     effects: list[EffectFacts]
 
     @property
     def is_disputed(self) -> bool:
-        """Whether only one chain, or not more than half of the chains, find it."""
+        """Whether at most half of several chains find it."""
         return self.n_chains > 1 and 2 * self.chains <= self.n_chains
 
 
@@ -85,7 +85,7 @@ class PatternFacts:
 
 @dataclass(frozen=True)
 class MapCell:
-    """What one feature does to one column, for a coloured table."""
+    """The effect of one feature on one column, in the map of effects."""
 
     text: str
     level: str
@@ -94,7 +94,7 @@ class MapCell:
 
 
 def feature_facts(summary: Summary) -> list[FeatureFacts]:
-    """Return all features, the most common first."""
+    """Return the facts about all features, most common first."""
     facts = []
     chains = _chains_that_find(summary)
     for k, (name, row) in enumerate(summary.features.iterrows()):
@@ -121,7 +121,7 @@ def feature_facts(summary: Summary) -> list[FeatureFacts]:
 
 
 def _chains_that_find(summary: Summary) -> NDArray[np.intp]:
-    """Return, per feature, how many chains have it in at least half of their draws."""
+    """Return, per feature, the number of chains that find it in at least half of their draws."""
     found = summary.aligned.found
     chain = np.array([draw.chain for draw in summary.fit.draws])
     each = [found[chain == c].mean(axis=0) >= 0.5 for c in np.unique(chain)]
@@ -129,7 +129,7 @@ def _chains_that_find(summary: Summary) -> NDArray[np.intp]:
 
 
 def status_counts(features: list[FeatureFacts]) -> dict[str, int]:
-    """Return how many features have which status, clear ones left out."""
+    """Return the number of features of each status except "clear"."""
     return dict(Counter(feature.status for feature in features if feature.status != "clear"))
 
 
@@ -140,17 +140,17 @@ def _effect(row: pd.Series[Any], kind: Kind) -> EffectFacts:
         what = f"mean of {column}" if kind.is_number else f"mean position of {column} (first level: 1)"
         direction = f"{'higher' if up else 'lower'} {clipped(column, 28)}"
         ends = value(kind, row["without"]), value(kind, row["with"])
-        said = None
+        name = None
     else:
-        said = str(level)
-        what = f"{column} = {said}"
-        direction = f"{'more' if up else 'less'} often {clipped(column, 28)} = {clipped(said, 28)}"
+        name = str(level)
+        what = f"{column} = {name}"
+        direction = f"{'more' if up else 'less'} often {clipped(column, 28)} = {clipped(name, 28)}"
         ends = percent(row["without"]), percent(row["with"])
-    return EffectFacts(column, said, what, *ends, float(row["effect"]), direction)
+    return EffectFacts(column, name, what, *ends, float(row["effect"]), direction)
 
 
 def pattern_facts(summary: Summary, features: list[FeatureFacts]) -> tuple[list[PatternFacts], int, float]:
-    """Return the most common patterns of clear features, how many others there are, and their share."""
+    """Return the most common patterns of clear features, and number and share of the others."""
     meaning = {feature.name: feature.meaning for feature in features}
     clear = [feature.name for feature in features if feature.status == "clear"]
     table = summary.patterns(features=clear)
@@ -167,7 +167,7 @@ def pattern_facts(summary: Summary, features: list[FeatureFacts]) -> tuple[list[
 def effect_map(
     summary: Summary, features: list[FeatureFacts]
 ) -> tuple[list[str], list[tuple[str, list[MapCell]]]]:
-    """Return the clear features, and for each column what each of them does to it."""
+    """Return the clear features, and for each column the effects of them."""
     clear = [feature.name for feature in features if feature.status == "clear"][:_MOST_MAPPED]
     if not clear:
         return [], []
@@ -178,7 +178,7 @@ def effect_map(
 
 
 def _map_cell(rows: pd.DataFrame) -> MapCell:
-    """Return a column's one number: its own, or that of the level whose probability changes most."""
+    """Return the effect on a column, or on the level whose probability changes most."""
     first = rows.iloc[0]
     if first["level"] is not None:
         change = (rows["with"] - rows["without"]).abs().to_numpy(dtype=float)

@@ -1,4 +1,4 @@
-"""The page: one HTML file with its style and its script inside, and nothing from elsewhere."""
+"""The page: one HTML file with inline style and script and no external resources."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from typing import Any
 from glfm.analysis.summary import Summary
 from glfm.errors import DataError
 from glfm.report.content import Content, collect
-from glfm.report.words import clipped, counted, number, percent
+from glfm.report.formatting import clipped, counted, number, percent
 
 __all__ = ["check_page", "render", "write"]
 
-# Inside a script element only these could end it or be taken for markup.
+# Inside a script element only these characters could be read as markup or end it.
 _ESCAPES = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
 
 
 def check_page(path: str | PathLike[str]) -> Path:
-    """Return the path of a page; raise `DataError` for one that cannot be written."""
+    """Return the path of a page; raise `DataError` if it cannot be written."""
     page = Path(path)
     if page.suffix.lower() not in (".html", ".htm"):
         raise DataError(f"The report {str(page)!r} is an HTML page: give it the extension .html.")
@@ -34,9 +34,9 @@ def check_page(path: str | PathLike[str]) -> Path:
 
 
 def write(summary: Summary, path: str | PathLike[str], title: str | None = None) -> Path:
-    """Write the report of a fit, all of it or nothing, and return its path."""
+    """Write the report on a fit atomically, and return its path."""
     page = check_page(path)
-    data = render(collect(summary, title)).encode("utf-8", "replace")  # lone surrogates are no characters
+    data = render(collect(summary, title)).encode("utf-8", "replace")  # lone surrogates cannot be encoded
     part = page.with_name(f".{page.name}.{os.getpid()}")
     try:
         try:
@@ -50,7 +50,7 @@ def write(summary: Summary, path: str | PathLike[str], title: str | None = None)
 
 
 def render(content: Content) -> str:
-    """Return the page; everything that comes from the table is escaped."""
+    """Return the page; all text from the table is escaped."""
     from jinja2 import Environment, StrictUndefined
     from markupsafe import Markup
 
@@ -76,7 +76,7 @@ def _asset(name: str) -> str:
 
 
 def _hash(text: str) -> str:
-    """Return what a content security policy calls this inline style or script."""
+    """Return the hash of an inline style or script for the content security policy."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 

@@ -1,4 +1,4 @@
-"""A file of named arrays and JSON values: a zip of .npy and .json members, none of which can run."""
+"""A file of named arrays and JSON values: a zip of .npy and .json members, none of which is executable."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ from glfm.errors import FileError
 
 __all__ = ["Reader", "Writer", "remove_partial", "whole"]
 
-# More than so many bytes for every byte of the file is refused before memory is taken.
+# A file may expand to _FREE bytes plus _RATIO times its size; more is refused before memory is allocated.
 _RATIO, _FREE = 100, 2**28
-_CHUNK = 2**24  # bytes that are written at once
-_PART = ".part"  # how the name of a file that is being written ends
-_JSON = 8  # bytes that a byte of JSON may take once it is read
+_CHUNK = 2**24  # bytes written at once
+_PART = ".part"  # suffix of a file that is being written
+_JSON = 8  # bytes of memory per byte of JSON
 _MOST_MEMBERS = 1_000_000
-_EPOCH = (1980, 1, 1, 0, 0, 0)  # of every member: the same content gives the same bytes
+_EPOCH = (1980, 1, 1, 0, 0, 0)  # time stamp of every member, so that equal content gives equal bytes
 
 
 class Writer:
-    """Collects members, and writes them to one file at once."""
+    """Collects members, and writes them to one file."""
 
     def __init__(self) -> None:
         self._members: dict[str, bytes | list[NDArray[Any]]] = {}
 
     def array(self, name: str, *parts: NDArray[Any]) -> None:
-        """Add an array of numbers or booleans, in one part or in several below each other, as `name`.npy.
+        """Add an array of numbers or booleans, given in one or several parts along its rows, as `name`.npy.
 
-        It must not change before it is written.
+        It must not be modified before it is written.
         """
         self._members[f"{name}.npy"] = [np.ascontiguousarray(part) for part in parts]
 
@@ -50,7 +50,7 @@ class Writer:
         self._members[f"{name}.json"] = text.encode("utf-8", "surrogatepass")
 
     def write(self, path: Path, compress: bool = True) -> None:
-        """Write the file, or leave what was there as it was."""
+        """Write the file atomically."""
         try:
             handle, name = tempfile.mkstemp(dir=path.parent, prefix=_partial(path), suffix=_PART)
             partial = Path(name)
@@ -71,13 +71,13 @@ class Writer:
 
     def _write(self, file: IO[bytes], compress: bool) -> None:
         total = self._zip(file, zipfile.ZIP_DEFLATED if compress else zipfile.ZIP_STORED)
-        if total > _limit(file.tell()):  # nobody would believe it
+        if total > _limit(file.tell()):  # readers would refuse it
             file.seek(0)
             file.truncate()
             self._zip(file, zipfile.ZIP_STORED)
 
     def _zip(self, file: IO[bytes], method: int) -> int:
-        """Write the members; return the memory that they take, more or less."""
+        """Write the members; return roughly the memory they take when read."""
         with zipfile.ZipFile(file, "w") as archive:
             for name, member in self._members.items():
                 info = zipfile.ZipInfo(name, _EPOCH)
@@ -86,7 +86,7 @@ class Writer:
                 if isinstance(member, bytes):
                     archive.writestr(info, member)
                 else:
-                    # More or less, so that a large member is announced as such.
+                    # Roughly, so that zipfile expects a large member.
                     info.file_size = sum(part.nbytes for part in member)
                     with archive.open(info, "w") as out:
                         _write_array(out, member)
@@ -94,7 +94,7 @@ class Writer:
 
 
 def _write_array(out: IO[bytes], parts: list[NDArray[Any]]) -> None:
-    """Write what `np.save` would, without another copy in memory."""
+    """Write the bytes of `np.save` without another copy in memory."""
     header = np.lib.format.header_data_from_array_1_0(parts[0])
     if len(parts) > 1:
         header["shape"] = (sum(part.shape[0] for part in parts), *parts[0].shape[1:])
@@ -106,15 +106,15 @@ def _write_array(out: IO[bytes], parts: list[NDArray[Any]]) -> None:
 
 
 def remove_partial(path: Path) -> None:
-    """Remove what a process that was killed while it wrote this file has left."""
+    """Remove partial files left by processes that were killed while writing this file."""
     for left in path.parent.glob(f"{glob.escape(_partial(path))}*{_PART}"):
         left.unlink(missing_ok=True)
 
 
 class Reader:
-    """Reads members that are expected, each with the type and shape that is expected.
+    """Reads expected members, each with its expected type and shape.
 
-    A file that is cut off, damaged, foreign or larger than it seems raises `FileError`.
+    A file that is truncated, damaged, of another format or a decompression bomb raises `FileError`.
     """
 
     def __init__(self, path: Path) -> None:
@@ -142,7 +142,7 @@ class Reader:
         self._zip.close()
 
     def error(self, what: str) -> FileError:
-        """Return the sentence that says what is wrong."""
+        """Return the error for this file."""
         return FileError(f"The file {str(self._path)!r} is not a model file that can be read: {what}.")
 
     def _check_members(self) -> None:
@@ -162,7 +162,7 @@ class Reader:
             )
 
     def has(self, name: str) -> bool:
-        """Whether there is a member of this full name."""
+        """Whether there is a member with this full name."""
         return name in self._members
 
     def json(self, name: str) -> Any:
@@ -186,7 +186,7 @@ class Reader:
             if version != (1, 0):
                 raise ValueError(f"version {version}")
             found, fortran, kind = np.lib.format.read_array_header_1_0(content, max_header_size=1000)
-        except Exception as error:  # NumPy reads headers with parsers of Python, which complain in many ways
+        except Exception as error:  # NumPy's parser of headers raises many exceptions
             raise self.error(f"its member {info.filename!r} is not an array") from error
         if (
             found != shape
@@ -200,7 +200,7 @@ class Reader:
         return values
 
     def finish(self) -> None:
-        """Refuse a file with members that nobody asked for."""
+        """Refuse a file with members that were not read."""
         more = sorted(set(self._members) - self._read)
         if more:
             raise self.error(f"it has a member {more[0][:80]!r}, which does not belong there")
@@ -224,14 +224,14 @@ class Reader:
 
 
 def whole(reader: Reader, value: Any, least: int = 0, most: int = 2**53) -> int:
-    """Return a whole number of a JSON value, or refuse it."""
+    """Return a JSON value that must be a whole number within bounds."""
     if type(value) is not int or not least <= value <= most:
         raise reader.error(f"{str(value)[:40]!r} stands where a whole number from {least} on should")
     return value
 
 
 def _cost(name: str, size: int) -> int:
-    """Return the memory that a member takes, more or less."""
+    """Return roughly the memory that a member takes when read."""
     return size * (_JSON if name.endswith(".json") else 1)
 
 
@@ -240,7 +240,7 @@ def _partial(path: Path) -> str:
 
 
 def _sync(directory: Path) -> None:
-    """Let a new name survive a power cut, where directories can be opened and synchronised."""
+    """Make a rename durable, on systems where directories can be synchronised."""
     with contextlib.suppress(OSError):
         handle = os.open(directory, os.O_RDONLY)
         try:

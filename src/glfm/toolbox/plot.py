@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 __all__ = ["plot_patterns"]
 
 _HEIGHT, _WIDTH = 1.9, 2.9  # inches of a panel
-_LN10 = float(np.log(10.0))
 _POINTS = 200
 
 
@@ -60,7 +59,7 @@ def plot_patterns(
         A figure without a window; `savefig` writes it.
     """
     from glfm.plots.artists import grid, labels
-    from glfm.plots.panels import draw_levels, draw_numbers, legend_entries, levels_height, style
+    from glfm.plots.panels import draw_legend, draw_levels, draw_numbers, levels_height, style
 
     table, settings = read(data, params)
     known = Hidden.read(hidden, table.letters, settings)
@@ -87,11 +86,8 @@ def plot_patterns(
         else:
             draw_numbers(ax, *_number_heights(known, table, d, Z, names), look=look)
         ax.set_title(title, fontsize=9)
-    figure: Any = axes[0].figure
-    entries: Any = legend_entries(["observed", *names], look)
-    across = max(1, int(figure.get_figwidth() / (0.55 + 0.075 * max(map(len, [*names, "observed"])))))
-    figure.legend(handles=entries, loc="outside lower center", ncols=across, frameon=False, fontsize=8)
-    return cast("Figure", figure)
+    draw_legend(axes, ["observed", *names], look, own=True)
+    return cast("Figure", axes[0].figure)
 
 
 def _names(given: Sequence[str] | None, Z: FloatArray) -> list[str]:
@@ -124,20 +120,15 @@ def _level_heights(known: Hidden, table: Data, d: int, Z: FloatArray, names: lis
 def _number_heights(
     known: Hidden, table: Data, d: int, Z: FloatArray, names: list[str]
 ) -> tuple[pd.DataFrame, Scale]:
-    """Return what is drawn at each value, per decade where the axis is logarithmic, and the scale."""
-    from glfm.plots.panels import log_heights, scale_of
+    """Return heights at values, per decade if the axis is logarithmic, and the scale."""
+    from glfm.plots.panels import per_decade, scale_of
 
     kind, seen = known.kinds[d], _observed(table, d)
     scale = scale_of(seen, kind.atoms, kind.is_whole)
     at = _grid(kind, seen, scale)
     pdf = np.exp([known.log_density(at, np.repeat(z[None, :], at.size, axis=0), d) for z in Z])
-    if not scale.is_log:
-        return _table(at, empirical(at, seen, kind), pdf, names), scale
-    positive = at > 0
-    pdf[:, positive] *= at[positive] * _LN10  # dx = x ln 10 d(log10 x)
-    observed = np.full(at.size, (seen == 0.0).mean())
-    observed[positive] = log_heights(at[positive], seen, seen.size)
-    return _table(at, observed, pdf, names), scale
+    heights = _table(at, empirical(at, seen, kind), pdf, names)
+    return per_decade(heights, scale, seen, kind.points) if scale.is_log else heights, scale
 
 
 def _grid(kind: Kind, seen: FloatArray, scale: Scale) -> FloatArray:

@@ -89,7 +89,7 @@ class TestDependence:
         assert set(artists.data) == ({columns} if isinstance(columns, str) else set(columns))
 
     def test_unknown_measures_and_columns_are_refused(self, model):
-        with pytest.raises(SchemaError, match='kind is "mi" or "probability", not 3'):
+        with pytest.raises(SchemaError, match='measure is "mi" or "probability", not 3'):
             model.plot.dependence(3)
         with pytest.raises(SchemaError, match="no modelled column 'height'"):
             model.plot.dependence(columns="height")

@@ -18,7 +18,7 @@ import glfm
 from glfm.analysis.summary import Summary, histogram_edges
 from glfm.datasets import make_clinic
 from glfm.report import Content, collect, render
-from glfm.report.words import chance, clipped, counted, number, percent
+from glfm.report.formatting import chance, clipped, counted, number, percent
 from tables import HOSTILE
 from tables import hostile as hostile_table
 

@@ -1,4 +1,4 @@
-"""A user's table as plain arrays and JSON, and back in its library and types."""
+"""Storage of a user's table as arrays and JSON, from which its library and types are restored."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LIBRARIES: dict[str, Any] = {
 
 
 def pack(frame: Frame, writer: Writer) -> dict[str, Any]:
-    """Add a table to a file; return what is needed to read it back."""
+    """Add a table to a file; return its description, with which `unpack` reads it."""
     native = frame.complete({})
     library = type(native).__module__.split(".")[0]
     described: dict[str, Any] = _LIBRARIES[library].pack(native, _PLACE, writer)
@@ -29,7 +29,7 @@ def pack(frame: Frame, writer: Writer) -> dict[str, Any]:
 
 
 def unpack(described: Any, reader: Reader) -> Frame:
-    """Read back a table that `pack` has described."""
+    """Return the table that `pack` described."""
     try:
         library = _LIBRARIES[described["library"]]
         n_rows = whole(reader, described["n_rows"], least=1)
@@ -42,7 +42,5 @@ def unpack(described: Any, reader: Reader) -> Frame:
         raise FileError(f"The model's table needs {needed} to be read: install {needed}.") from error
     except (MemoryError, KeyboardInterrupt, SystemExit):
         raise
-    except (
-        BaseException
-    ) as error:  # whatever a frame library says of nonsense: a panic of polars is no Exception
+    except BaseException as error:  # a panic of polars is not an Exception
         raise reader.error("its table makes no sense") from error

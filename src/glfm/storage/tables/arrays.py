@@ -14,7 +14,7 @@ __all__ = ["pack", "unpack"]
 
 
 def pack(array: NDArray[Any], place: str, writer: Writer) -> dict[str, Any]:
-    """Add an array to a file; return what is needed to read it back."""
+    """Add an array to a file; return its description."""
     described = {"dtype": array.dtype.str if array.dtype.kind not in "UO" else array.dtype.kind}
     described["n_columns"] = array.shape[1]
     if array.dtype.kind in "UO":
@@ -26,7 +26,7 @@ def pack(array: NDArray[Any], place: str, writer: Writer) -> dict[str, Any]:
 
 
 def unpack(described: Any, place: str, n_rows: int, reader: Reader) -> NDArray[Any]:
-    """Return the array that `pack` has described."""
+    """Return the array that `pack` described."""
     n_columns = whole(reader, described["n_columns"], least=1)
     dtype = np.dtype(str(described["dtype"]))
     if dtype.kind in "UO":

@@ -22,7 +22,7 @@ _TEXTS = {"string", "large_string", "string_view"}
 
 
 def pack(table: Any, place: str, writer: Writer) -> dict[str, Any]:
-    """Add a table to a file; return what is needed to read it back."""
+    """Add a table to a file; return its description."""
     columns = []
     for i, field in enumerate(table.schema):
         column = pack_column(table.column(i), f"{place}/{i}", writer, field.name)
@@ -32,7 +32,7 @@ def pack(table: Any, place: str, writer: Writer) -> dict[str, Any]:
 
 
 def unpack(described: Any, place: str, n_rows: int, reader: Reader) -> Any:
-    """Return the table that `pack` has described."""
+    """Return the table that `pack` described."""
     import pyarrow as pa
 
     fields, arrays = [], []
@@ -44,14 +44,14 @@ def unpack(described: Any, place: str, n_rows: int, reader: Reader) -> Any:
 
 
 def pack_column(column: Any, place: str, writer: Writer, name: object) -> dict[str, Any]:
-    """Add a chunked array; return what is needed to read it back."""
+    """Add a chunked array; return its description."""
     import pyarrow as pa
 
     kind = column.type
     text = str(kind)
     if pa.types.is_dictionary(kind):
         whole_column = column.unify_dictionaries().combine_chunks()
-        if isinstance(whole_column, pa.ChunkedArray):  # no chunk at all
+        if isinstance(whole_column, pa.ChunkedArray):  # it has no chunk
             whole_column = pa.array([], kind)
         levels = whole_column.dictionary
         return {
@@ -76,7 +76,7 @@ def pack_column(column: Any, place: str, writer: Writer, name: object) -> dict[s
         column = column.cast(pa.int32() if text in _SHORT else pa.int64())
     elif text not in _NUMBERS:
         raise cannot(name, f"values of type {text}")
-    if text == "halffloat":  # which arrow itself cannot fill
+    if text == "halffloat":  # arrow cannot fill nulls of it
         column = column.cast(pa.float32())
     numbers = column.fill_null(pa.scalar(False if text == "bool" else 0, column.type)).to_numpy()
     numbers = numbers.astype(np.float16) if text == "halffloat" else numbers
@@ -84,7 +84,7 @@ def pack_column(column: Any, place: str, writer: Writer, name: object) -> dict[s
 
 
 def unpack_column(described: Any, place: str, n: int, reader: Reader) -> Any:
-    """Return the chunked array that `pack_column` has described."""
+    """Return the chunked array that `pack_column` described."""
     import pyarrow as pa
 
     text = described["arrow"]

@@ -24,13 +24,13 @@ from glfm.storage.tables.values import (
 
 __all__ = ["pack", "unpack"]
 
-# Names of zones, but no paths of files with zones.
+# Time zones by name, not by the path of a file.
 _TIMES = re.compile(r"(?!.*dateutil)(datetime64|timedelta64|period)\[[\w ,:+/-]{1,80}\]")
 _MASKED = re.compile(r"U?Int(8|16|32|64)|Float(32|64)|boolean")
 
 
 def pack(frame: pd.DataFrame, place: str, writer: Writer) -> dict[str, Any]:
-    """Add a frame to a file; return what is needed to read it back."""
+    """Add a frame to a file; return its description."""
     columns = [
         _pack_column(frame.iloc[:, i], f"{place}/{i}", writer, label) for i, label in enumerate(frame.columns)
     ]
@@ -42,12 +42,12 @@ def pack(frame: pd.DataFrame, place: str, writer: Writer) -> dict[str, Any]:
 
 
 def unpack(described: Any, place: str, n_rows: int, reader: Reader) -> pd.DataFrame:
-    """Return the frame that `pack` has described."""
+    """Return the frame that `pack` described."""
     columns = {
         i: _unpack_column(one, f"{place}/{i}", n_rows, reader) for i, one in enumerate(described["columns"])
     }
     index = _unpack_index(described["index"], f"{place}/index", n_rows, reader)
-    # Typed series, since pandas would judge bare arrays of objects by their values.
+    # Typed series, since pandas would infer a type for bare arrays of objects.
     typed = [object if one["type"] == "object" else None for one in described["columns"]]
     series: Any = {
         i: pd.Series(array, index=index, copy=False, dtype=typed[i]) for i, array in columns.items()
@@ -93,7 +93,7 @@ def _unpack_index(described: Any, place: str, n: int, reader: Reader) -> pd.Inde
 
 
 def _pack_column(values: Any, place: str, writer: Writer, name: object) -> dict[str, Any]:
-    """Add a series or an index; return how to read its array."""
+    """Add a series or an index; return the description of its array."""
     dtype, array = values.dtype, values.array
     text = str(dtype)
     if isinstance(dtype, pd.ArrowDtype):
@@ -129,7 +129,7 @@ def _pack_column(values: Any, place: str, writer: Writer, name: object) -> dict[
 
 
 def _unpack_column(described: Any, place: str, n: int, reader: Reader) -> Any:
-    """Return the array that `_pack_column` has described."""
+    """Return the array that `_pack_column` described."""
     kind = described["type"]
     if kind == "arrow":
         return pd.arrays.ArrowExtensionArray(arrow.unpack_column(described, place, n, reader))
@@ -160,7 +160,7 @@ def _unpack_column(described: Any, place: str, n: int, reader: Reader) -> Any:
 
 
 def _string_dtype(storage: str, missing: Any) -> Any:
-    """Return the dtype, or the nearest one that this pandas has."""
+    """Return the dtype, or the nearest one in this version of pandas."""
     if storage == "pyarrow" and find_spec("pyarrow") is None:
         storage = "python"
     if missing is pd.NA:

@@ -19,13 +19,13 @@ _LONG = {"Int128", "UInt128"}
 
 
 def pack(frame: Any, place: str, writer: Writer) -> dict[str, Any]:
-    """Add a frame to a file; return what is needed to read it back."""
+    """Add a frame to a file; return its description."""
     columns = [_pack_column(series, f"{place}/{i}", writer) for i, series in enumerate(frame.get_columns())]
     return {"columns": [{"name": name, **one} for name, one in zip(frame.columns, columns, strict=True)]}
 
 
 def unpack(described: Any, place: str, n_rows: int, reader: Reader) -> Any:
-    """Return the frame that `pack` has described."""
+    """Return the frame that `pack` described."""
     import polars as pl
 
     return pl.DataFrame(

@@ -1,4 +1,4 @@
-"""Columns in plain form: numbers with holes as arrays, everything else as JSON values."""
+"""Storage of columns: numbers and their missing cells as arrays, all other values as JSON."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _PLAIN = (str, int, bool, type(None))
 
 
 def cannot(name: object, what: object) -> FileError:
-    """Return the sentence for a column that a file cannot hold."""
+    """Return the error for a column that a model file cannot hold."""
     return FileError(
         f"Column {name!r} holds {what}, which a model file cannot: convert it to text or numbers before the "
         "fit, or save with data=False."
@@ -43,7 +43,7 @@ def cannot(name: object, what: object) -> FileError:
 def put_numbers(
     writer: Writer, place: str, values: NDArray[Any], holes: NDArray[np.bool_] | None = None
 ) -> dict[str, Any]:
-    """Add numbers and where they are missing; return how to read them."""
+    """Add numbers and where they are missing; return their description."""
     values = np.asarray(values)
     writer.array(f"{place}/numbers", values)
     if holes is not None and holes.any():
@@ -88,7 +88,7 @@ def get_texts(reader: Reader, place: str, n: int) -> list[str | None]:
 
 
 def to_json(value: Any, name: object) -> Any:
-    """Return a value as JSON, tagged where JSON has no word for it."""
+    """Return a value as JSON, with a tag if JSON has no such type."""
     kind = type(value)
     if kind in _PLAIN:
         return value
@@ -109,7 +109,7 @@ def to_json(value: Any, name: object) -> Any:
 
 
 def from_json(value: Any) -> Any:
-    """Return what `to_json` was given."""
+    """Return the value of which `to_json` gave the JSON."""
     if not isinstance(value, dict):
         if isinstance(value, list):
             raise ValueError("a list is no value")

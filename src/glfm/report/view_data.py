@@ -1,4 +1,4 @@
-"""What the interactive view draws: every column, observed and under patterns, as plain numbers."""
+"""Data of the interactive view: every column, observed and under patterns, as JSON values."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ __all__ = ["view_data"]
 _TOP = 8
 _MOST = 14
 _POINTS = 200
-_EDGE = 0.04  # of an even axis: a median below it calls for a logarithmic one
+_EDGE = 0.04  # share of a linear axis below which a median calls for a logarithmic one
 _DIGITS = 4
-_NOTHING = 1e-4  # of the largest height: what no eye can see
+_NOTHING = 1e-4  # share of the largest height that is invisible
 
 
 def view_data(summary: Summary, features: list[FeatureFacts], patterns: list[PatternFacts]) -> dict[str, Any]:
-    """Return patterns and columns; series 0 of a column is what was observed, then one per pattern."""
+    """Return patterns and columns; series 0 of a column is of observed cells, then one per pattern."""
     clear = [feature for feature in features if feature.status == "clear"]
     shares = summary.patterns(features=[feature.name for feature in clear])["share"]
     chosen = {pattern.name: pattern.meaning for pattern in patterns[:_TOP]}
@@ -60,7 +60,7 @@ def _column(summary: Summary, name: str, patterns: list[str]) -> dict[str, Any]:
     spread = _wide_range(kind, table.index.to_numpy(dtype=np.float64), seen, ends)
     if spread is not None:
         table = summary.density(name, patterns, np.sort(np.append(_apart(kind, spread), spread)))
-    # Atoms have a probability each; the picture is of the other values.
+    # Atoms have a probability each, which is shown apart from the other values.
     is_atom = table.index.isin(_apart(kind, spread))
     column["atoms"] = []
     for value, row in table[is_atom].iterrows():
@@ -73,7 +73,7 @@ def _column(summary: Summary, name: str, patterns: list[str]) -> dict[str, Any]:
 
 
 def _wide_range(kind: Kind, at: FloatArray, seen: FloatArray, ends: list[float]) -> FloatArray | None:
-    """Return values for a logarithmic axis if most of the column would stand at the edge of an even one."""
+    """Return values for a logarithmic axis if most cells would be at the edge of a linear one."""
     positive = seen[seen > 0.0]
     if positive.size < 2 or (seen < 0.0).any() or kind.lowest < 0.0:
         return None
@@ -85,14 +85,14 @@ def _wide_range(kind: Kind, at: FloatArray, seen: FloatArray, ends: list[float])
 
 
 def _apart(kind: Kind, log_grid: FloatArray | None) -> FloatArray:
-    """Return the values that stand apart from the picture: zero has no place on a logarithmic axis."""
+    """Return the values shown apart from the picture; on a logarithmic axis also the zero of counts."""
     if kind.is_whole and log_grid is not None and log_grid[0] > 0.0:
         return np.zeros(1)
     return kind.atoms
 
 
 def _picture(kind: Kind, table: pd.DataFrame, seen: FloatArray, log: bool) -> dict[str, Any]:
-    """Return stems of counts, else curves over a histogram; on a logarithmic axis, per factor of ten."""
+    """Return stems of counts, otherwise curves over a histogram; on a logarithmic axis, per decade."""
     at = table.index.to_numpy(dtype=np.float64)
     heights = [table[series].to_numpy(dtype=np.float64) for series in table.columns]
     step = float((at[-1] - at[0]) / (at.size - 1)) if at.size > 1 else 1.0
@@ -118,7 +118,7 @@ def _picture(kind: Kind, table: pd.DataFrame, seen: FloatArray, log: bool) -> di
 
 
 def _histogram(seen: FloatArray, at: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the bins that overlap the grid; a bin's height is that of all cells, in the grid or not."""
+    """Return the bins that overlap the grid, with the heights of a histogram of all cells."""
     if not seen.size or not at.size:
         return np.empty(0), np.empty(0)
     edges = histogram_edges(seen)
@@ -135,7 +135,7 @@ def _thin(heights: FloatArray) -> list[float | None]:
 
 
 def _short(value: float, digits: int = _DIGITS) -> float | None:
-    """Return few digits; None for what is no number, which JSON does not know."""
+    """Return a number with few digits; None if it is not finite, which JSON cannot represent."""
     if not np.isfinite(value):
         return None
     short = float(f"{value:.{digits}g}")

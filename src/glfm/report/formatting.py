@@ -1,4 +1,4 @@
-"""Numbers and names as people write them."""
+"""Text of numbers, shares, probabilities and names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SMALL = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", 
 
 
 def percent(share: float) -> str:
-    """Return a share in per cent, never rounded to all or nothing."""
+    """Return a share in per cent, never rounded to 0 or 100."""
     if not math.isfinite(share):
         return "unknown"
     value = 100.0 * share
@@ -33,7 +33,7 @@ def percent(share: float) -> str:
 
 
 def number(value: float) -> str:
-    """Return a number with three or four digits that matter."""
+    """Return a number with three or four significant digits."""
     if not math.isfinite(value):
         return "unknown"
     size = abs(value)
@@ -49,13 +49,13 @@ def number(value: float) -> str:
 
 
 def value(kind: Kind, x: float) -> str:
-    """Return a number of a column; days are the date, or the time, that they stand for."""
+    """Return a value of a column of numbers; days become dates, times or durations."""
     time = kind.time
     return number(x) if time is None or not math.isfinite(x) else format_days(x, time)
 
 
 def counted(n: int, noun: str, plural: str | None = None) -> str:
-    """Return a number of things: "one row", "1,234 rows"."""
+    """Return a number with a noun: "one row", "1,234 rows"."""
     text = _SMALL[n] if n < len(_SMALL) else f"{n:,}"
     return f"{text} {noun if n == 1 else plural or noun + 's'}"
 
@@ -70,6 +70,6 @@ def chance(log_p: float) -> str:
 
 
 def clipped(text: object, most: int = 60) -> str:
-    """Return text that is not longer than `most` characters."""
+    """Return text cut to `most` characters."""
     whole = str(text)
     return whole if len(whole) <= most else whole[: most - 1].rstrip() + "…"

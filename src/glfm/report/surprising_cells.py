@@ -1,4 +1,4 @@
-"""The observed cells that the model expected least."""
+"""The least expected observed cells."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from glfm.kinds.base import Kind
 from glfm.posterior.rows import TrainingRows
 from glfm.posterior.spacing import spaced, thinned
 from glfm.posterior.surprisal import MOST_DRAWS, OddCell, Oddness
-from glfm.report.words import chance, clipped, percent, value
+from glfm.report.formatting import chance, clipped, percent, value
 
 __all__ = ["Surprise", "SurprisingCell", "surprising_cells"]
 
 _MOST_SHOWN = 20
-_MOST_WORK = 600_000  # cells x columns that are looked at
-_USUAL = 0.1  # what happens to one cell in ten is no surprise
+_MOST_WORK = 600_000  # largest number of examined cells times columns
+_USUAL = 0.1  # probability above which a cell is not surprising
 
 
 @dataclass(frozen=True)
 class SurprisingCell:
-    """An observed cell, and what was expected in its place."""
+    """An observed cell, and the values expected in its place."""
 
     row: str
     column: str
@@ -34,7 +34,7 @@ class SurprisingCell:
 
 @dataclass(frozen=True)
 class Surprise:
-    """The least expected cells of those that were looked at."""
+    """The least expected cells among the examined ones."""
 
     cells: list[SurprisingCell]
     n_cells: int
@@ -47,7 +47,7 @@ class Surprise:
 def surprising_cells(summary: Summary) -> Surprise:
     """Return the observed cells that are least expected given the rest of their rows.
 
-    Of a large table, evenly spaced rows are looked at.
+    In a large table, only evenly spaced rows are examined.
     """
     n_rows, n_columns = summary.fit.rows.x.shape
     most = max(_MOST_WORK // n_columns**2, 1)
@@ -69,13 +69,13 @@ def _cell(summary: Summary, odd: OddCell) -> SurprisingCell:
     else:
         expected = f"{low} to {high}" if low != high else low
     plain = kind.is_number and kind.time is None
-    seen = f"{odd.x:.12g}" if plain else _value(kind, odd.x)  # as in the table, to be found there
+    seen = f"{odd.x:.12g}" if plain else _value(kind, odd.x)  # as in the table, so that readers can find it
     label = clipped(summary.fit.table.labels[odd.row], 40)
     return SurprisingCell(label, name, seen, expected, odd.log_chance, chance(odd.log_chance))
 
 
 def _value(kind: Kind, x: float) -> str:
-    """Return an encoded value as the reader knows it."""
+    """Return an encoded value as text."""
     if kind.n_levels:
         return clipped(kind.decode(np.array([x]))[0], 60)
     return value(kind, float(x))
