@@ -21,9 +21,10 @@ $(STAMP): pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	@touch $@
 
-# Numba's cache does not see that a function called from another file has changed.
+# Numba's cache does not see that a function called from another file has changed, and fails to load if a named
+# tuple of arguments has moved: see src/glfm/kernels/arrays.py.
 FRESH := $(VENV)/.kernels
-$(FRESH): $(STAMP) $(wildcard src/glfm/kernels/*.py src/glfm/kinds/*.py)
+$(FRESH): $(STAMP) src/glfm/kernels/arrays.py $(shell grep -rlE --include='*.py' '^@(kernel|numba)|import.* kernel' src tests)
 	@find src tests -name '*.nb[ci]' -delete
 	@touch $@
 

@@ -82,17 +82,22 @@ def measure(kinds: list[Kind], n_rows: int, n_features: int, repeats: int) -> di
         rng.standard_normal(out=normals)
 
     parts = {"features": 0.0, "moves": 0.0, "weights": 0.0, "cells": 0.0}
-    steps = (sampler.draw_features, sampler.move_features, sampler.draw_weights, sampler.draw_cells)
     sweeps, floors = [], []
     for _ in range(repeats):  # side by side, so that both see the same machine
         total = 0.0
         for _ in range(2):  # some moves are made every other sweep
-            for name, step in zip(parts, steps, strict=True):
-                begin = time.perf_counter()
-                step(state)
-                took = time.perf_counter() - begin
-                parts[name] += took
-                total += took
+            times = [time.perf_counter()]
+            matrices = sampler.draw_features(state)
+            times.append(time.perf_counter())
+            matrices = sampler.move_features(state, matrices)
+            times.append(time.perf_counter())
+            sampler.draw_weights(state, matrices)
+            times.append(time.perf_counter())
+            sampler.draw_cells(state)
+            times.append(time.perf_counter())
+            for name, took in zip(parts, np.diff(times), strict=True):
+                parts[name] += float(took)
+            total += times[-1] - times[0]
             state.sweep += 1
         sweeps.append(0.5 * total)
         Z = np.ascontiguousarray(state.Z[:, : state.width], dtype=np.float64)

@@ -1,7 +1,4 @@
-"""A kind of column of one's own: shares, numbers between 0 and 1 with neither end.
-
-Everything that the package must know of it stands in this file. It is tried on a generated table.
-"""
+"""A new kind of column in one file: shares, numbers strictly between 0 and 1, tried on a generated table."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar

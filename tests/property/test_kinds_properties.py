@@ -156,8 +156,8 @@ def test_samples_are_allowed_values(name: str) -> None:
         kind = KINDS[name]().learn(column)
         x = kind.sample(np.random.default_rng(seed), np.zeros((20, 1)), 1.0, np.empty(0))
         x = x[np.isfinite(x)]
-        allowed, _ = kind._allowed(x)
-        assert (allowed | (x == 2.0**53)).all()  # a count is cut off where floats are no longer exact
+        x = x[x != 2.0**53]  # a count is cut off where floats are no longer exact
+        np.testing.assert_array_equal(kind.encode_new(Column(name, x, "float"), "error"), x)
 
     check()
 

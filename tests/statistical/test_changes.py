@@ -5,7 +5,6 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
-from glfm.estimators.changes import verbs
 
 import glfm
 from glfm.posterior.predictive import Predictive
@@ -86,7 +85,7 @@ def test_a_chain_that_counts_the_rows_of_before_is_found_out(posterior, monkeypa
         changed.__dict__["harmonic"] = 1.0  # of the one row that was there
         return changed
 
-    monkeypatch.setattr(verbs, "Problem", stale)
+    monkeypatch.setattr("glfm.estimators.changing.LocalProblem", stale)
     fails(fitted(TABLE[:1]).append(TABLE[1:], n_draws=N_WRONG), posterior)
 
 

@@ -8,6 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 from glfm.frames.column import FloatArray
+from glfm.kernels.arrays import Matrices
 from glfm.sampling.collapsed import CollapsedSampler
 from glfm.sampling.priors import Priors
 from glfm.sampling.problem import LocalProblem, Problem
@@ -30,11 +31,12 @@ class StaleSampler(CollapsedSampler):
     The chain has the right posterior but crawls: a y that was drawn from the present z argues for it.
     """
 
-    def draw_features(self, state: State, stop: Event | None = None) -> None:
+    def draw_features(self, state: State, stop: Event | None = None) -> Matrices:
         problem = self.problem
         self.problem = LocalProblem(problem.kinds, np.zeros_like(problem.x), problem.priors, problem.pinned)
-        super().draw_features(state, stop)
+        matrices = super().draw_features(state, stop)
         self.problem = problem
+        return matrices
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from scipy.stats import norm, poisson
 
 import glfm
 from glfm.kernels.gaussian import interval_log_masses
-from glfm.posterior.rows import PASSES, NewRows
+from glfm.posterior.rows import PASSES, NewRows, rows_for
 from glfm.sampling.draws import Draw
 from glfm.sampling.priors import Priors
 from glfm.sampling.problem import LocalProblem
@@ -113,8 +113,8 @@ def a_draw(seed: int = 3, n_rows: int = 5, n_features: int = 4) -> Draw:
 def place(draws: list[Draw], x, n: int, n_passes: int, seed: int = 0):
     """Place a row `n` times, each time with other random numbers; return Z and extra under the last draw."""
     last, t = draws[-1], len(draws) - 1
-    rows = NewRows(np.tile(x, (n, 1)), make_fit(problem_of(last), draws), 1, n_passes, 1)
-    rows.__dict__["_keys"] = np.random.default_rng(seed).integers(0, 2**63, n).astype(np.uint64)
+    fit = make_fit(problem_of(last), draws, np.random.SeedSequence(seed))
+    rows = NewRows(np.tile(x, (n, 1)), fit, 1, n_passes, 1, places=np.arange(n))
     everything = slice(0, last.layout.n_pseudo)
     Z = rows.features(t).astype(float)
     A = np.column_stack([np.ones((n, int(last.layout.bias))), Z])
@@ -179,7 +179,7 @@ def test_rows_that_forget_where_they_were_are_seen(monkeypatch):
 
 def difference(model, frame, n_rows: int, n_passes: int, n: int = 1000) -> float:
     """Return the mean |P(z = 1) - exact| over features, some rows and some draws."""
-    x = model._rows(frame, "error")[1].x[:n_rows]
+    x = rows_for(model.fit_, frame, "error")[1].x[:n_rows]
     found = [
         np.abs(place([draw], row, n, n_passes)[0].mean(axis=0) - exact(draw, row, 2)[0])
         for draw in model.draws_

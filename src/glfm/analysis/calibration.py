@@ -23,7 +23,17 @@ from glfm.schema.encoding import encode
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Calibration", "HiddenCells", "certify", "check_fraction", "choose_hidden", "judge"]
+__all__ = [
+    "Calibration",
+    "HiddenCells",
+    "certify",
+    "check_fraction",
+    "choose_hidden",
+    "coverage_in_words",
+    "enclosing_mass",
+    "judge",
+    "unlearnt",
+]
 
 MASSES = (0.5, 0.8, 0.9, 0.95)
 _CHANCE = 2.6  # standard errors that chance alone hardly passes, in any of four masses
@@ -123,13 +133,13 @@ def certify(
     rng = np.random.default_rng(seed.spawn(1)[0])
     hidden = choose_hidden(x, schema.kinds, fraction, rng)
     columns = {name: hidden[:, d] for d, name in enumerate(schema.kinds)}
-    settings = {"schema": _unlearnt(schema, model.schema), "random_state": int(rng.integers(2**32))}
+    settings = {"schema": unlearnt(schema, model.schema), "random_state": int(rng.integers(2**32))}
     rest = clone(model).set_params(**settings)
     rest.fit(HiddenCells(frame, columns), inactive=pinned, time_budget=time_budget)
     return judge(rest.predictive(), rest.schema_.kinds, x, hidden, rng)
 
 
-def _unlearnt(schema: Schema, given: Mapping[str, Any] | Schema | None) -> Schema:
+def unlearnt(schema: Schema, given: Mapping[str, Any] | Schema | None) -> Schema:
     """Return the schema as it was given or inferred, with its levels but nothing else that was learnt."""
     given = given if isinstance(given, Schema) else Schema(given or {})
     kinds: dict[str, Any] = {}
@@ -218,7 +228,7 @@ def judge(
     columns = cells.groupby("column", sort=False)[["kind"]].first().join(_averages(cells, "column"))
     table = pd.concat([_averages(cells, "kind"), _averages(cells.assign(kind="all"), "kind")])
     table.loc["all", ["error", "error_alone"]] = np.nan  # errors of different kinds have no common unit
-    return Calibration(table, columns, _verdict(table))
+    return Calibration(table, columns, coverage_in_words(table))
 
 
 def _judge_column(
@@ -237,7 +247,7 @@ def _judge_column(
         power, unit = 0, 1.0
     return pd.DataFrame(
         {
-            "mass": _enclosing_mass(cells, truth, rng),
+            "mass": enclosing_mass(cells, truth, rng),
             "log_score": cells.log_density(truth),
             "log_score_alone": kind.log_density_alone(seen, truth),
             "error": _loss(guess, truth, power, unit),
@@ -247,7 +257,7 @@ def _judge_column(
     )
 
 
-def _enclosing_mass(cells: Cells, x: FloatArray, rng: np.random.Generator) -> FloatArray:
+def enclosing_mass(cells: Cells, x: FloatArray, rng: np.random.Generator) -> FloatArray:
     """Return the mass of the smallest interval that holds each value: uniform if predictions are right."""
     chance = rng.random(x.size)
     if not cells.kind.is_ordered:
@@ -278,7 +288,8 @@ def _averages(cells: pd.DataFrame, by: str) -> pd.DataFrame:
     return table
 
 
-def _verdict(table: pd.DataFrame) -> str:
+def coverage_in_words(table: pd.DataFrame) -> str:
+    """Return what a person should know of the coverage of all cells and of each kind."""
     rows: dict[str, dict[str, float]] = table.to_dict("index")  # type: ignore[assignment]
     total = rows.pop("all")
     n = int(total["hidden"])

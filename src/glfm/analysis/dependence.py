@@ -36,7 +36,7 @@ class Dependence:
     def information(self) -> FloatArray:
         """Mutual information, draws x columns x columns; of a large table from 4,000 rows, evenly spaced."""
         rows = spaced(self._problem.n_rows, _MOST_ROWS)
-        outcomes = self._outcomes()
+        outcomes = self.outcomes()
         return np.array([mutual_information(self._problem, draw, outcomes, rows) for draw in self._draws])
 
     @cached_property
@@ -81,7 +81,7 @@ class Dependence:
         names = pd.Index(self._problem.names, dtype=object)
         return pd.DataFrame(values, index=names, columns=names)
 
-    def _outcomes(self) -> list[Outcomes]:
+    def outcomes(self) -> list[Outcomes]:
         """Return outcomes of every column that suit all draws."""
         problem = self._problem
         low, high = np.full(problem.n_pseudo, np.inf), np.full(problem.n_pseudo, -np.inf)

@@ -26,7 +26,7 @@ from glfm.sampling.draws import Draw, column_cells
 from glfm.sampling.problem import Problem
 from glfm.schema.conditions import check_column
 
-__all__ = ["Explanation", "Question", "ask_why", "explain"]
+__all__ = ["Explanation", "PlacedRow", "Question", "ask_why", "explain", "features_of_others", "without_row"]
 
 _ENDS = ["value", "lower", "upper", "probability"]
 _SHOWN = 5  # lines of each table
@@ -149,13 +149,15 @@ def explain(
         raise SchemaError(f"top is a whole number of rows from 1 on, not {top!r}.")
     problem, draws = fit.problem, fit.draws
     d, kind = question.column, problem.layout.kind(question.column)
-    kept = [_others(draw, question.position) for draw in draws]
-    fewer = [_without(draw, question.position, features) for draw, features in zip(draws, kept, strict=True)]
+    kept = [features_of_others(draw, question.position) for draw in draws]
+    fewer = [
+        without_row(draw, question.position, features) for draw, features in zip(draws, kept, strict=True)
+    ]
     others = fit.with_draws(fewer)
     x = question.x.copy()
     x[d] = np.nan
     given = np.flatnonzero(~np.isnan(x))
-    placed = _Placed(x, given, others, n_jobs)
+    placed = PlacedRow(x, given, others, n_jobs)
     cells = placed.cells(d)
     table, value = _predictions(cells, problem.facts.spreads[d], tail)
     return Explanation(
@@ -169,7 +171,7 @@ def explain(
     )
 
 
-class _Placed:
+class PlacedRow:
     """A row, and the row without each of its given cells, placed several times under every draw.
 
     One placing per draw, as in `predictive`, is right on average, but differences of two such predictions
@@ -204,13 +206,13 @@ class _Placed:
         return column_cells([draw for draw in self._draws for _ in range(self._shape[0])], d, locations)
 
 
-def _others(draw: Draw, position: int | None) -> NDArray[np.intp]:
+def features_of_others(draw: Draw, position: int | None) -> NDArray[np.intp]:
     """Return the features that rows other than this one have."""
     count = draw.Z.sum(axis=0)
     return np.flatnonzero(count if position is None else count - draw.Z[position])
 
 
-def _without(draw: Draw, position: int | None, features: NDArray[np.intp]) -> Draw:
+def without_row(draw: Draw, position: int | None, features: NDArray[np.intp]) -> Draw:
     """Return a draw that knows neither the row nor the features that it alone has.
 
     Then the row's features have the prior odds that they had in the fit, in which a row never counts itself.
@@ -241,7 +243,7 @@ def _features(
     draws: Sequence[Draw],
     kept: Sequence[NDArray[np.intp]],
     aligned: Alignment,
-    placed: _Placed,
+    placed: PlacedRow,
     d: int,
     value: NDArray[np.intp],
 ) -> pd.DataFrame:
@@ -314,7 +316,7 @@ def _columns(
     return table.iloc[np.argsort(-table["shift"].abs().to_numpy(), kind="stable")]
 
 
-def _rows(fit: Fit, placed: _Placed, question: Question, top: int) -> pd.DataFrame:
+def _rows(fit: Fit, placed: PlacedRow, question: Question, top: int) -> pd.DataFrame:
     """Return the most similar rows of the fit in which the column is observed."""
     if fit.frame is None:
         return pd.DataFrame({"value": np.empty(0, dtype=object), "similarity": [], "overall": []})

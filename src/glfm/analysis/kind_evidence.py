@@ -31,7 +31,7 @@ from glfm.sampling.priors import Priors, Schedule
 from glfm.sampling.problem import LocalProblem
 from glfm.sampling.state import State
 
-__all__ = ["Evidence", "plausible", "weigh"]
+__all__ = ["Evidence", "levels_by_number", "log_probability", "plausible", "weigh"]
 
 _MOST_LEVELS = 20  # up to so many whole numbers may be levels
 _MOST_BESIDE = 12  # pseudo-columns of a column that only helps to predict others: more would cost too much
@@ -86,7 +86,7 @@ def plausible(column: Column, kind: Kind) -> list[Kind]:
     if few and (column.is_whole or column.type == "ordered"):
         options = [Ordinal(), Categorical()]
     elif few and column.type == "string":
-        order = _by_number(column.distinct)
+        order = levels_by_number(column.distinct)
         options = [] if order is None else [Ordinal(levels=order)]
     elif kind.is_whole and len(column.distinct) > _MOST_LEVELS:
         options = [Positive(), Real()]
@@ -188,7 +188,7 @@ def _scores(name: str, trials: list[_Trial], encoded: list[FloatArray]) -> pd.Da
     for trial in trials:
         option, rows = trial.option[name], trial.hidden[name]
         d = trial.chain.problem.names.index(name)
-        score = _log_probability(trial.chain, d, rows, encoded[option][rows])
+        score = log_probability(trial.chain, d, rows, encoded[option][rows])
         parts.append(pd.DataFrame({"option": option, "fold": trial.fold, "row": rows, "score": score}))
     if not parts:
         nothing = pd.MultiIndex.from_arrays([[], []], names=["fold", "row"])
@@ -196,7 +196,7 @@ def _scores(name: str, trials: list[_Trial], encoded: list[FloatArray]) -> pd.Da
     return pd.concat(parts).groupby(["fold", "row", "option"])["score"].mean().unstack("option")
 
 
-def _log_probability(chain: Chain, d: int, rows: NDArray[np.intp], x: FloatArray) -> FloatArray:
+def log_probability(chain: Chain, d: int, rows: NDArray[np.intp], x: FloatArray) -> FloatArray:
     """Return the log probability of each value as it was written down, given the rest of its row."""
     part = chain.problem.slices[d]
     cells = column_cells(chain.draws, d, [draw.location(rows, part) for draw in chain.draws])
@@ -262,7 +262,7 @@ def _listing(names: pd.Series[str]) -> str:
     return " or ".join(names)
 
 
-def _by_number(levels: tuple[Any, ...]) -> tuple[Any, ...] | None:
+def levels_by_number(levels: tuple[Any, ...]) -> tuple[Any, ...] | None:
     """Return levels such as "1st", "< 10" or "10 to 20" in the order of their first numbers."""
     keys = {}
     for level in levels:

@@ -23,7 +23,7 @@ from glfm.posterior.fit import Fit
 from glfm.posterior.rows import Rows
 from glfm.sampling.draws import column_cells
 
-__all__ = ["EMPIRICAL", "NONE", "OTHER", "Summary", "pattern_name"]
+__all__ = ["EMPIRICAL", "NONE", "OTHER", "Summary", "feature_status", "pattern_name"]
 
 #: Names in tables and pictures: the observed cells, the pattern without a feature, all remaining patterns.
 EMPIRICAL, NONE, OTHER = "empirical", "none", "other"
@@ -100,7 +100,7 @@ class Summary:
         for name in table.index:
             mine = self.effects[self.effects["feature"] == name]
             words.append("; ".join(implications(mine, self._problem.kinds)))
-            status.append(_status(table.loc[name], bool(noticeable(mine).any())))
+            status.append(feature_status(table.loc[name], bool(noticeable(mine).any())))
         table["status"] = np.array(status, dtype=object)
         table["implications"] = np.array(words, dtype=object)
         return table
@@ -280,7 +280,8 @@ class Summary:
         return np.sort(np.append(kind.atoms, at))
 
 
-def _status(row: pd.Series[Any], has_effect: bool) -> str:
+def feature_status(row: pd.Series[Any], has_effect: bool) -> str:
+    """Return the status of a feature, a row of `Summary.shares`."""
     if row["rows"] <= 1:
         return "single"
     if row["stability"] < UNSTABLE:

@@ -64,7 +64,7 @@ class GaussianBaseline(BaseEstimator, ABC):  # type: ignore[misc]
         for d, (name, kind) in enumerate(self.schema_.kinds.items()):
             x = kind.encode(self._frame.column(name))
             for rows in _chunks(np.flatnonzero(np.isnan(x))):
-                means, _ = self._components(d, rows)
+                means, _ = self.components(d, rows)
                 x[rows] = kind.nearest(self._center[d] + self._spread[d] * means.mean(axis=1))
             filled[name] = kind.decode(x)
         return self._frame.complete(filled)
@@ -79,7 +79,7 @@ class GaussianBaseline(BaseEstimator, ABC):  # type: ignore[misc]
         """Draw from the posterior given normalised columns, NaN where missing."""
 
     @abstractmethod
-    def _components(self, d: int, rows: NDArray[np.intp]) -> tuple[FloatArray, FloatArray]:
+    def components(self, d: int, rows: NDArray[np.intp]) -> tuple[FloatArray, FloatArray]:
         """Return means (rows x draws) and standard deviations (draws) of some normalised cells."""
 
     def _scores(self, d: int, kind: Kind, x: FloatArray) -> FloatArray:
@@ -87,7 +87,7 @@ class GaussianBaseline(BaseEstimator, ABC):  # type: ignore[misc]
         score = np.full(x.size, np.nan)
         lower, upper = ((end - self._center[d]) / self._spread[d] for end in kind.rounds_from(x))
         for rows in _chunks(np.flatnonzero(~np.isnan(x))):
-            means, sds = self._components(d, rows)
+            means, sds = self.components(d, rows)
             a, b = lower[rows], upper[rows]
             whole = np.zeros_like(means)  # nothing is truncated
             point = a == b

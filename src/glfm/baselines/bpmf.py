@@ -93,7 +93,7 @@ class BPMF(GaussianBaseline):
                 # Single precision: 43,000 rows with 50 features are 9 MB per draw.
                 self._draws.append(_Draw(U.astype(np.float32), V.astype(np.float32), alpha))
 
-    def _components(self, d: int, rows: NDArray[np.intp]) -> tuple[FloatArray, FloatArray]:
+    def components(self, d: int, rows: NDArray[np.intp]) -> tuple[FloatArray, FloatArray]:
         means = np.column_stack([draw.rows[rows] @ draw.columns[d] for draw in self._draws])
         return means.astype(np.float64), np.array([draw.precision for draw in self._draws]) ** -0.5
 

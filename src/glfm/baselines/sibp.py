@@ -81,7 +81,7 @@ class SIBP(GaussianBaseline):
         self.model_ = GLFM({f"x{d}": real for d in range(x.shape[1])}, **settings).fit(x)
         self._aux_variance = real.aux_variance
 
-    def _components(self, d: int, rows: NDArray[np.intp]) -> tuple[FloatArray, FloatArray]:
+    def components(self, d: int, rows: NDArray[np.intp]) -> tuple[FloatArray, FloatArray]:
         draws = self.model_.draws_
         means = np.column_stack([draw.activations_of(rows) @ draw.weights[:, d] for draw in draws])
         return means, np.sqrt([draw.variances[d] + self._aux_variance for draw in draws])

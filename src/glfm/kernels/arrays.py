@@ -1,7 +1,12 @@
-"""Named tuples of arrays that kernels take as arguments.
+"""Named tuples of arrays: what compiled functions take and return in place of long lists of arguments.
 
-All of them stand in this module, under fixed names: the compiler's cache refers to a tuple by its module, its
-name and the order of its fields.
+All of them are defined here, and a class that has been released keeps its name and the order of its fields.
+Numba stores the classes of a kernel's arguments in its cache by module and name, and reads that entry before
+it compares the age of the source file: after a move or a new name an old cache fails to load, and after a new
+order of fields of equal type it would be used, wrongly. Numba has no public way to make a version part of the
+key of the cache, so that `make` deletes cached kernels when a file with kernels has changed.
+
+Without the compiler (NUMBA_DISABLE_JIT=1) they are ordinary tuples.
 """
 
 from typing import Final, NamedTuple
@@ -9,18 +14,24 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from glfm.kernels.jit import Features, Floats, Ints
+from glfm.kernels.jit import Bits, Codes, Features, Floats, Ints
 
 __all__ = [
     "ARGMAX",
     "INTERVAL",
     "CellBounds",
+    "FeaturePrior",
     "Keys",
+    "Matrices",
     "NewRowStates",
+    "Observed",
     "ObservedCells",
     "RowPrior",
     "RowScratch",
     "RowStreams",
+    "RowTerms",
+    "RowWork",
+    "Rows",
     "ScaledDraw",
     "ScoreScratch",
 ]
@@ -30,6 +41,95 @@ Keys = NDArray[np.uint64]
 # How the cells of a column constrain their pseudo-observations y.
 INTERVAL: Final = 0  # y + u lies between two bounds, u ~ N(0, aux)
 ARGMAX: Final = 1  # one of the cell's pseudo-observations is the largest
+
+
+class Rows(NamedTuple):
+    """Rows of a table with their features and pseudo-observations.
+
+    Of the columns of Z those in use come first, the bias before all; the others are zero. `counts` is how
+    many rows have each feature. The missing pseudo-columns of row n are
+    ``hole_columns[hole_starts[n]:hole_starts[n + 1]]``. Pinned rows never have a feature.
+    """
+
+    Z: Features
+    counts: Ints
+    Y: Floats
+    inv_sd: Floats  # one over the noise standard deviation of each pseudo-column
+    hole_starts: Ints
+    hole_columns: Codes
+    pinned: NDArray[np.bool_]
+
+
+class FeaturePrior(NamedTuple):
+    """The prior of the features and their weights: IBP(alpha) over `n_rows` rows, weights N(0, s2_B).
+
+    `bias` is 1 if the first column of Z is the bias, else 0. `max_width` bounds the columns of Z in use.
+    """
+
+    bias: int
+    n_rows: int
+    alpha: float
+    weight_variance: float
+    max_width: int
+
+
+class Matrices(NamedTuple):
+    """The matrices that the collapsed sampler keeps beside Z, with Y in units of the noise.
+
+    With P = Z'Z + I / s2_B they are Z'Z, Z'Y, P^-1, the posterior means P^-1 Z'Y of the weights, and the Gram
+    matrix of these means, with which a flip costs O(width). Sums are exact or nearly so; the others are
+    updated by rank one and recomputed now and then.
+    """
+
+    ZZ: Floats
+    ZY: Floats
+    inverse: Floats
+    means: Floats
+    gram: Floats
+
+
+class Observed(NamedTuple):
+    """How to sum over the `n` observed pseudo-columns of a row.
+
+    Over `columns` directly, or over all pseudo-columns less those in `columns`, whichever is shorter.
+    """
+
+    n: int
+    direct: bool
+    columns: Codes
+
+
+class RowTerms(NamedTuple):
+    """A row z, y and its products with the matrices that it enters or leaves.
+
+    With P^-1 and the means M as they are before: r = y - zM, q = P^-1 z, c = Mr, `squares` = r'r, and
+    `scale` = 1 / (1 + zq) for a row that enters, 1 / (1 - zq) for one that leaves.
+    """
+
+    z: Bits
+    y: Floats
+    r: Floats
+    q: Floats
+    c: Floats
+    squares: float
+    scale: float
+
+
+class RowWork(NamedTuple):
+    """Work space of the collapsed sweep for the row that is being updated."""
+
+    z: Bits  # its features while they are flipped
+    y: Floats  # in units of the noise
+    y_old: Floats
+    r: Floats  # y - zM, with the row in the matrices
+    r_new: Floats  # the same of the flipped row, without the row in the matrices
+    q: Floats  # P^-1 z, with the row in the matrices
+    q_new: Floats
+    c: Floats  # Mr over the observed columns, with the row in the matrices
+    c_new: Floats
+    lengths: Floats  # the diagonal of the Gram matrix over the observed columns, without the row
+    columns: Codes  # see `Observed`
+    weight: Floats  # of each number of features that only this row has
 
 
 class RowStreams(NamedTuple):

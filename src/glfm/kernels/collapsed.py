@@ -1,32 +1,32 @@
 """One sweep over the features of the rows with all weights integrated out.
 
 Pseudo-observations are divided by their noise standard deviation, so that one unit-variance problem with one
-matrix P = Z'Z + I / s2_B remains. Beside Z the sweep keeps the
-matrices of `kernels.matrices`.
+matrix P = Z'Z + I / s2_B remains. Beside Z the sweep keeps `arrays.Matrices`; in formulas Q = P^-1, M are the
+posterior means of the weights and G = MM'.
 
-A row is never really taken out: what flips need of the matrices without row n follows from the matrices with
-it by closed formulas, and only rows whose features or holes changed touch the matrices.
+Matrices without row n are not formed: flips need a few of their products, which follow from the matrices with
+the row by closed formulas. Only a row whose features or holes changed is written to the matrices.
 
 Three points make the sweep exact. Features that only row n has stay in its likelihood while the shared ones
-are flipped. A new feature is put at a uniformly random place, so that the order of visits knows nothing of
+are flipped. A new feature is put at a uniformly random place, so that the order of visits does not depend on
 its age. Holes are integrated out of flips and births and drawn afresh once the row's features are settled.
 """
 
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
-from glfm.kernels.jit import Bits, Codes, Floats, Ints, Rng, kernel
+from glfm.kernels.arrays import FeaturePrior, Matrices, Observed, Rows, RowTerms, RowWork
+from glfm.kernels.jit import Bits, Codes, Floats, Rng, kernel
 from glfm.kernels.matrices import add_row, drift, insert_feature, refresh, remove_feature, replace_row
 from glfm.kernels.random import normal, uniform
 
 __all__ = ["MOST_NEW", "choose_columns", "draw_own_features", "gram_of", "sweep_rows"]
 
 _REFRESH_EVERY = 512  # rows between two recomputations of Q, M and G
-_NEGLIGIBLE = 40.0  # log weight below the largest at which a number of new features no longer matters
-_NEVER = -38.0  # log odds so low that no uniform random number is small enough for them
-MOST_NEW = 1024  # as many new features as one row is ever offered at once
+_NEGLIGIBLE = 40.0  # numbers of new features this far below the largest log weight are left out
+_NEVER = -38.0  # log odds below which no uniform random number accepts
+MOST_NEW = 1024  # features that one row may get at once
 
 
 @kernel
@@ -98,8 +98,9 @@ def gram_of(G: Floats, M: Floats, direct: bool, columns: Codes, i: int, k: int) 
 
 
 @kernel
-def _residual(row: Bits, width: int, y: Floats, Q: Floats, M: Floats, r: Floats, q: Floats) -> float:
+def _residual(row: Bits, width: int, y: Floats, matrices: Matrices, r: Floats, q: Floats) -> float:
     """Compute r = y - zM and q = Qz of a row; return its leverage zQz."""
+    Q, M = matrices.inverse, matrices.means
     for s in range(y.size):
         r[s] = y[s]
     for k in range(width):
@@ -144,30 +145,33 @@ def _project(width: int, M: Floats, r: Floats, direct: bool, columns: Codes, c: 
 @kernel
 def _flip_shared(
     rng: Rng,
-    z: Bits,
+    row: RowWork,
+    rows: Rows,
     width: int,
-    bias: int,
-    counts: Ints,
-    n_rows: int,
+    prior: FeaturePrior,
     log_of: Floats,
-    n_observed: int,
-    direct: bool,
-    columns: Codes,
+    observed: Observed,
     d: float,
     squares_with: float,
-    q: Floats,
-    c: Floats,
-    Q: Floats,
-    M: Floats,
-    G: Floats,
-    work: Floats,
+    matrices: Matrices,
 ) -> tuple[bool, int, float, float]:
-    """Flip the features that other rows have too, given d = 1 / (1 - leverage), q and c with the row in.
+    """Flip the features that other rows have too, given d = 1 / (1 - leverage) and r'r with the row in.
 
-    Return whether any changed, how many features the row has alone, and, without the row in the matrices,
-    its predictive variance and squared residuals.
+    The odds of feature k, which m other rows have, are m : N - m times those of the row's observed cells,
+    N(zM, v I) with v = 1 + zQz; Q and M are without the row, and v counts the features that only it has.
+
+    Returns
+    -------
+    changed
+        Whether a feature was flipped.
+    own
+        How many features only this row has.
+    v, squares
+        Predictive variance and r'r of the row as it now is, without the row in the matrices.
     """
-    c_now, g, gram = work[0], work[1], work[2]
+    Q, M, G = matrices.inverse, matrices.means, matrices.gram
+    direct, columns = observed.direct, observed.columns
+    z, q, c, c_now, g, gram = row.z, row.q, row.c, row.c_new, row.q_new, row.lengths
     for k in range(width):
         gram[k] = G[k, k] if columns.size == 0 and not direct else gram_of(G, M, direct, columns, k, k)
         c_now[k] = d * (c[k] - d * squares_with * q[k])
@@ -177,15 +181,15 @@ def _flip_shared(
     squares = squares_with * d * d
     changed = False
     own = 0
-    for k in range(bias, width):
-        m = counts[k] - z[k]
+    for k in range(prior.bias, width):
+        m = rows.counts[k] - z[k]
         if m == 0:
             own += 1
             continue
         sign = 1.0 - 2.0 * z[k]
         v_new = v + 2.0 * sign * g[k] + Q[k, k] + d * q[k] * q[k]
         squares_new = max(squares - 2.0 * sign * c_now[k] + gram[k], 0.0)
-        log_odds = sign * (log_of[m] - log_of[n_rows - m]) - 0.5 * n_observed * math.log(v_new / v)
+        log_odds = sign * (log_of[m] - log_of[prior.n_rows - m]) - 0.5 * observed.n * math.log(v_new / v)
         log_odds -= 0.5 * (squares_new / v_new - squares / v)
         if log_odds > _NEVER and uniform(rng) * (1.0 + math.exp(-log_odds)) < 1.0:
             on_c = -sign * d * (d * squares_with * q[k] - c[k])
@@ -206,22 +210,10 @@ def _flip_shared(
 
 
 @kernel
-def _step_holes(
-    rng: Rng,
-    z: Bits,
-    width: int,
-    holes: Codes,
-    d: float,
-    y: Floats,
-    r: Floats,
-    q: Floats,
-    L: Floats,
-    M: Floats,
-    G: Floats,
-    work: Floats,
-) -> None:
+def _step_holes(rng: Rng, row: RowWork, width: int, holes: Codes, d: float, matrices: Matrices) -> None:
     """Draw the holes of a row whose features stay: y steps in a few columns, P not at all."""
-    u = work[0]
+    L, M, G = matrices.ZY, matrices.means, matrices.gram
+    y, r, q, u = row.y, row.r, row.q, row.c_new
     squares = 0.0
     sd = math.sqrt(d)
     for t in range(holes.size):
@@ -236,7 +228,7 @@ def _step_holes(
             total += M[i, holes[t]] * r[holes[t]]
             M[i, holes[t]] += q[i] * r[holes[t]]
         u[i] = total
-        if z[i]:
+        if row.z[i]:
             for t in range(holes.size):
                 L[i, holes[t]] += r[holes[t]]
     for i in range(width):
@@ -248,33 +240,26 @@ def _step_holes(
 def _settle_row(
     rng: Rng,
     old: Bits,
-    new: Bits,
+    row: RowWork,
     width: int,
     holes: Codes,
-    y: Floats,
-    y_new: Floats,
     d: float,
     v: float,
-    q: Floats,
-    c: Floats,
-    r: Floats,
-    r_new: Floats,
-    M: Floats,
-    g: Floats,
-    c_new: Floats,
     squares_new: float,
+    M: Floats,
 ) -> float:
     """Compute the new residual of a row whose shared features changed, and draw its holes.
 
-    c and c_new come in over the observed columns and leave over all. Return the squares of the new residual.
+    `c` and `c_new` come in over the observed columns and leave over all. Return the new r'r over all columns.
     """
+    new, y, r, r_new, q, c, c_new = row.z, row.y, row.r, row.r_new, row.q, row.c, row.c_new
     along = d
     for k in range(width):
         if new[k] != old[k]:
             along += d * q[k] if new[k] else -d * q[k]
     for s in range(r.size):
         r_new[s] = along * r[s]
-        y_new[s] = y[s]
+        row.y_old[s] = y[s]
     for k in range(width):
         if new[k] != old[k]:
             sign = 1.0 if new[k] else -1.0
@@ -285,7 +270,7 @@ def _settle_row(
         s = holes[t]
         mean = y[s] - r_new[s]
         r_new[s] = sd * normal(rng)
-        y_new[s] = mean + r_new[s]
+        y[s] = mean + r_new[s]
         squares_new += r_new[s] * r_new[s]
     for k in range(width):
         for t in range(holes.size):
@@ -298,226 +283,160 @@ def _settle_row(
 @kernel
 def _change_own(
     rng: Rng,
-    Z: Bits,
+    rows: Rows,
     n: int,
-    z: Bits,
+    row: RowWork,
     width: int,
-    bias: int,
-    counts: Ints,
-    holes: Codes,
+    prior: FeaturePrior,
     own: int,
     own_new: int,
-    y: Floats,
-    r: Floats,
     d: float,
-    q: Floats,
-    c: Floats,
     squares: float,
-    weight_variance: float,
-    A: Floats,
-    L: Floats,
-    Q: Floats,
-    M: Floats,
-    G: Floats,
+    matrices: Matrices,
 ) -> int:
-    """Take a row out, let its own features die or be born, draw its holes, put it back; return the width."""
+    """Take row n out, drop or add features of this row only, draw its holes, put it back; return width."""
+    Z, M, y, r, q, c = rows.Z, matrices.means, row.y, row.r, row.q, row.c
+    holes = rows.hole_columns[rows.hole_starts[n] : rows.hole_starts[n + 1]]
     no_holes = holes[:0]
     if holes.size > 0:
         squares = _project(width, M, r, False, no_holes, c)
-    add_row(-1.0, Z[n], width, counts, y, r, q, c, squares, d, A, L, Q, M, G)
+    add_row(-1.0, RowTerms(Z[n], y, r, q, c, squares, d), width, rows.counts, matrices)
     for k in range(width):
-        Z[n, k] = z[k]
+        Z[n, k] = row.z[k]
     k = width - 1
     while own > own_new:
-        if counts[k] == 0 and k >= bias:
-            width = remove_feature(Z, counts, A, L, Q, M, G, width, k)
+        if rows.counts[k] == 0 and k >= prior.bias:
+            width = remove_feature(rows, matrices, width, k)
             own -= 1
         k -= 1
     while own < own_new:
-        place = insert_feature(rng, Z, counts, A, L, Q, M, G, width, bias, weight_variance)
+        place = insert_feature(rng, rows, matrices, width, prior)
         Z[n, place] = 1
         width += 1
         own += 1
-    h = _residual(Z[n], width, y, Q, M, r, q)
+    h = _residual(Z[n], width, y, matrices, r, q)
     for t in range(holes.size):
         s = holes[t]
         y[s] -= r[s]
         r[s] = math.sqrt(1.0 + h) * normal(rng)
         y[s] += r[s]
     squares = _project(width, M, r, False, no_holes, c)
-    add_row(1.0, Z[n], width, counts, y, r, q, c, squares, 1.0 / (1.0 + h), A, L, Q, M, G)
+    add_row(1.0, RowTerms(Z[n], y, r, q, c, squares, 1.0 / (1.0 + h)), width, rows.counts, matrices)
     return width
+
+
+@kernel
+def _update_row(
+    rng: Rng,
+    rows: Rows,
+    n: int,
+    row: RowWork,
+    width: int,
+    prior: FeaturePrior,
+    log_of: Floats,
+    matrices: Matrices,
+) -> tuple[int, int]:
+    """Update the features and the holes of row n; return the width, and the width that is needed.
+
+    If more is needed than the arrays have, nothing but the random stream has changed.
+    """
+    Z, S, M = rows.Z, rows.Y.shape[1], matrices.means
+    z, y, r, q, c = row.z, row.y, row.r, row.q, row.c
+    holes = rows.hole_columns[rows.hole_starts[n] : rows.hole_starts[n + 1]]
+    for k in range(width):
+        z[k] = Z[n, k]
+    for s in range(S):
+        y[s] = rows.Y[n, s] * rows.inv_sd[s]
+    d = 1.0 / (1.0 - _residual(z, width, y, matrices, r, q))
+    direct, n_columns = choose_columns(holes, S, row.columns)
+    observed = Observed(S - holes.size, direct, row.columns[:n_columns])
+    squares = _project(width, M, r, direct, observed.columns, c)
+    changed, own, v, squares_new = _flip_shared(
+        rng, row, rows, width, prior, log_of, observed, d, squares, matrices
+    )
+    most = min(max(prior.max_width - (width - own), 0), MOST_NEW)
+    v_shared = max(v - own * prior.weight_variance, 1.0)
+    own_new = draw_own_features(
+        rng,
+        most,
+        math.log(prior.alpha / prior.n_rows),
+        observed.n,
+        v_shared,
+        squares_new,
+        prior.weight_variance,
+        row.weight,
+    )
+    if width - own + own_new > Z.shape[1]:
+        return width, width - own + own_new
+    if own_new != own:
+        width = _change_own(rng, rows, n, row, width, prior, own, own_new, d, squares, matrices)
+    elif changed:
+        for t in range(holes.size):
+            squares += r[holes[t]] * r[holes[t]]
+        squares_new = _settle_row(rng, Z[n], row, width, holes, d, v, squares_new, M)
+        old = RowTerms(Z[n], row.y_old, r, q, c, squares, d)
+        new = RowTerms(z, y, row.r_new, row.q_new, row.c_new, squares_new, 1.0 / v)
+        replace_row(old, new, width, rows.counts, holes.size > 0, matrices)
+        for k in range(width):
+            Z[n, k] = z[k]
+    elif holes.size > 0:
+        _step_holes(rng, row, width, holes, d, matrices)
+    for t in range(holes.size):
+        rows.Y[n, holes[t]] = y[holes[t]] / rows.inv_sd[holes[t]]
+    return width, width
 
 
 @kernel
 def sweep_rows(
     rng: Rng,
-    Z: Bits,
+    rows: Rows,
     width: int,
-    bias: int,
-    counts: Ints,
-    Y: Floats,
-    hole_starts: Ints,
-    hole_columns: Codes,
-    pinned: NDArray[np.bool_],
+    prior: FeaturePrior,
     log_of: Floats,
-    inv_sd: Floats,
-    alpha: float,
-    weight_variance: float,
-    max_width: int,
+    matrices: Matrices,
     start: int,
     stop: int,
-    A: Floats,
-    L: Floats,
-    Q: Floats,
-    M: Floats,
-    G: Floats,
 ) -> tuple[int, int, int, float]:
     """Update the features and the holes of the rows from `start` to before `stop`.
 
-    Return the next row to visit, the width, and the width that is needed: if that is more than the arrays
-    have, the row was left as it was and waits for larger ones. Last, how far the matrices had drifted at most
-    when they were recomputed, and at the end.
+    `log_of[m]` is the logarithm of m, for all numbers of rows.
+
+    Returns
+    -------
+    row, width, needed
+        The next row to update, the width, and the width that is needed: if that is more than the arrays have,
+        the row was left as it was and waits for larger ones.
+    drift
+        The largest error of the matrices, before they were recomputed and at the end.
     """
-    n_rows, S = Y.shape
-    capacity = Z.shape[1]
-    log_rate = math.log(alpha / n_rows)
-    z = np.zeros(capacity, np.uint8)
-    y, r = np.empty(S), np.empty(S)
-    y_old, r_new = np.empty(S), np.empty(S)
-    q, c = np.empty(capacity), np.empty(capacity)
-    work = np.empty((3, capacity))
-    listed = np.empty(S, np.int32)
-    weight = np.empty(MOST_NEW + 1)
+    S, capacity = rows.Y.shape[1], rows.Z.shape[1]
+    row = RowWork(
+        z=np.zeros(capacity, np.uint8),
+        y=np.empty(S),
+        y_old=np.empty(S),
+        r=np.empty(S),
+        r_new=np.empty(S),
+        q=np.empty(capacity),
+        q_new=np.empty(capacity),
+        c=np.empty(capacity),
+        c_new=np.empty(capacity),
+        lengths=np.empty(capacity),
+        columns=np.empty(S, np.int32),
+        weight=np.empty(MOST_NEW + 1),
+    )
     rng_before = np.empty(4, np.uint64)
     worst = 0.0
     for n in range(start, stop):
         if n % _REFRESH_EVERY == 0 and n > 0:
-            worst = max(worst, drift(A, L, width, weight_variance, Q, M, G))
-            refresh(A, L, width, weight_variance, Q, M, G)
-        if pinned[n]:
+            worst = max(worst, drift(matrices, width, prior.weight_variance))
+            refresh(matrices, width, prior.weight_variance)
+        if rows.pinned[n]:
             continue
         for i in range(4):
             rng_before[i] = rng[i]
-        holes = hole_columns[hole_starts[n] : hole_starts[n + 1]]
-        for k in range(width):
-            z[k] = Z[n, k]
-        for s in range(S):
-            y[s] = Y[n, s] * inv_sd[s]
-        d = 1.0 / (1.0 - _residual(z, width, y, Q, M, r, q))
-        direct, n_columns = choose_columns(holes, S, listed)
-        columns = listed[:n_columns]
-        squares = _project(width, M, r, direct, columns, c)
-        n_observed = S - holes.size
-        changed, own, v, squares_without = _flip_shared(
-            rng,
-            z,
-            width,
-            bias,
-            counts,
-            n_rows,
-            log_of,
-            n_observed,
-            direct,
-            columns,
-            d,
-            squares,
-            q,
-            c,
-            Q,
-            M,
-            G,
-            work,
-        )
-        most = min(max(max_width - (width - own), 0), MOST_NEW)
-        v_shared = max(v - own * weight_variance, 1.0)
-        own_new = draw_own_features(
-            rng, most, log_rate, n_observed, v_shared, squares_without, weight_variance, weight
-        )
-        if width - own + own_new > capacity:
+        width, needed = _update_row(rng, rows, n, row, width, prior, log_of, matrices)
+        if needed > capacity:
             for i in range(4):
                 rng[i] = rng_before[i]
-            return n, width, width - own + own_new, worst
-        if not changed and own_new == own:
-            if holes.size == 0:
-                continue
-            _step_holes(rng, z, width, holes, d, y, r, q, L, M, G, work)
-        elif own_new == own:
-            for s in range(S):
-                y_old[s] = y[s]
-            squares_full = squares
-            for t in range(holes.size):
-                squares_full += r[holes[t]] * r[holes[t]]
-            squares_new = _settle_row(
-                rng,
-                Z[n],
-                z,
-                width,
-                holes,
-                y_old,
-                y,
-                d,
-                v,
-                q,
-                c,
-                r,
-                r_new,
-                M,
-                work[1],
-                work[0],
-                squares_without,
-            )
-            replace_row(
-                Z[n],
-                z,
-                width,
-                counts,
-                holes.size > 0,
-                y_old,
-                y,
-                d,
-                q,
-                c,
-                squares_full,
-                r,
-                1.0 / v,
-                work[1],
-                work[0],
-                squares_new,
-                r_new,
-                A,
-                L,
-                Q,
-                M,
-                G,
-            )
-            for k in range(width):
-                Z[n, k] = z[k]
-        else:
-            width = _change_own(
-                rng,
-                Z,
-                n,
-                z,
-                width,
-                bias,
-                counts,
-                holes,
-                own,
-                own_new,
-                y,
-                r,
-                d,
-                q,
-                c,
-                squares,
-                weight_variance,
-                A,
-                L,
-                Q,
-                M,
-                G,
-            )
-        for t in range(holes.size):
-            Y[n, holes[t]] = y[holes[t]] / inv_sd[holes[t]]
-    return stop, width, width, max(worst, drift(A, L, width, weight_variance, Q, M, G))
+            return n, width, needed, worst
+    return stop, width, width, max(worst, drift(matrices, width, prior.weight_variance))

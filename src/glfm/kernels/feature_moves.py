@@ -1,136 +1,217 @@
-"""Moves of whole features, which single flips would take very long to make."""
+"""Metropolis moves of whole features, which single flips would take very long to make.
+
+All are made given the pseudo-observations with the weights integrated out. In formulas Q = P^-1, M are the
+posterior means of the weights and G = MM', see `arrays.Matrices`; S is the number of pseudo-columns. The
+acceptance ratios are those of the parallel sampler too, whose shards send the sums that they need.
+"""
 
 import math
 
 import numpy as np
 from numpy.typing import NDArray
 
-from glfm.kernels.jit import Bits, Floats, Ints, Rng, kernel
+from glfm.kernels.arrays import FeaturePrior, Matrices, Rows
+from glfm.kernels.jit import Bits, Floats, Rng, kernel
 from glfm.kernels.matrices import insert_feature, refresh, remove_feature
 from glfm.kernels.random import integer_below, uniform
+from glfm.kernels.row_sums import sums_over
 
-__all__ = ["ADDS", "N_PROPOSALS", "add_or_drop_features", "recode_features"]
+__all__ = [
+    "N_PROPOSALS",
+    "SHARE_OF_ADDITIONS",
+    "add_or_drop_features",
+    "log_add_ratio",
+    "log_drop_ratio",
+    "log_replace_ratio",
+    "recode_features",
+]
 
-N_PROPOSALS = (
-    8  # whole features proposed to come or go per sweep; fixed, as a number that knew K would not be exact
-)
-ADDS = (
-    0.125  # share of the proposals that add one: nearly none is taken, but they pay for those that drop one
-)
+# Proposals per sweep to add or drop a feature: a number that depended on K would not be exact.
+N_PROPOSALS = 8
+# Of these proposals; few are accepted, but without additions no feature could be dropped.
+SHARE_OF_ADDITIONS = 0.125
 
 
 @kernel
-def _overlap(
-    Z: Bits, width: int, Y: Floats, inv_sd: Floats, j: int, k: int, rows: Floats, sums: Floats
-) -> None:
-    """Compute, over the rows that have both j and k, how many have each feature, and the sums of y."""
+def _evidence(
+    matrices: Matrices, width: int, products: Floats, sums: Floats, length: float, weight_variance: float
+) -> tuple[float, float]:
+    """Return what a feature z beside the others adds to the likelihood: a Schur complement and squares.
+
+    With a = Z'z (`products`), z'Y (`sums`) and z'z (`length`) these are z'z + 1 / s2_B - aQa and the sum of
+    squares of z'Y - aM.
+    """
+    Q, M = matrices.inverse, matrices.means
+    schur = length + 1.0 / weight_variance
     for i in range(width):
-        rows[i] = 0.0
+        if products[i] != 0.0:
+            total = 0.0
+            for t in range(width):
+                total += Q[i, t] * products[t]
+            schur -= products[i] * total
+    squares = 0.0
     for s in range(sums.size):
-        sums[s] = 0.0
-    for n in range(Z.shape[0]):
-        if Z[n, j] and Z[n, k]:
-            for i in range(width):
-                rows[i] += Z[n, i]
-            for s in range(sums.size):
-                sums[s] += Y[n, s]
-    for s in range(sums.size):
-        sums[s] *= inv_sd[s]
+        left = sums[s]
+        for i in range(width):
+            left -= products[i] * M[i, s]
+        squares += left * left
+    return schur, squares
+
+
+@kernel
+def _log_partition(m: float, n_rows: int) -> float:
+    """Return log B(m, N - m + 1): the prior of a feature of m given rows, but for a constant."""
+    return math.lgamma(m) + math.lgamma(n_rows - m + 1.0)
+
+
+@kernel
+def log_replace_ratio(
+    matrices: Matrices, width: int, k: int, products: Floats, sums: Floats, m: float, prior: FeaturePrior
+) -> float:
+    """Return the log posterior ratio of a feature z of m rows in the place of feature k.
+
+    Only row and column k of P change. Without feature k, P^-1 is Q - qq' / Q_kk and the means are
+    M - qM_k / Q_kk, q the column k of Q; so the ratio costs O(K^2 + KS).
+
+    Parameters
+    ----------
+    matrices, width
+        With feature k.
+    k
+        The feature to replace.
+    products, sums
+        Z'z, whose entry k does not count, and z'Y in units of the noise.
+    m
+        How many rows the new feature has.
+    prior
+        Of the features.
+    """
+    Q, M, S = matrices.inverse, matrices.means, sums.size
+    m_old, n_rows = matrices.ZZ[k, k], prior.n_rows
+    beside, left = np.empty(width), np.empty(S)
+    along = 0.0
+    for i in range(width):
+        beside[i] = products[i] if i != k else 0.0
+        along += Q[k, i] * beside[i]
+    for s in range(S):
+        left[s] = sums[s] + along / Q[k, k] * M[k, s]
+    schur, squares = _evidence(matrices, width, beside, left, m, prior.weight_variance)
+    schur += along * along / Q[k, k]
+    log_ratio = _log_partition(m, n_rows) - _log_partition(m_old, n_rows)
+    log_ratio -= 0.5 * S * math.log(schur * Q[k, k])
+    return log_ratio + 0.5 * (squares / schur - matrices.gram[k, k] / Q[k, k])
+
+
+@kernel
+def _log_prior_to_proposal(m: float, prior: FeaturePrior, n_free: int, n_sizes: int) -> float:
+    """Return the log of a feature's prior, without alpha, over the probability of proposing it.
+
+    Its number of rows is uniform over `n_sizes` numbers; its m rows are any of the `n_free` that are not
+    pinned.
+    """
+    log_prior = _log_partition(m, prior.n_rows) - math.lgamma(prior.n_rows + 1.0)
+    log_choices = math.lgamma(n_free + 1.0) - math.lgamma(m + 1.0) - math.lgamma(n_free - m + 1.0)
+    return log_prior + log_choices + math.log(n_sizes)
+
+
+@kernel
+def log_drop_ratio(
+    matrices: Matrices, width: int, k: int, m: float, prior: FeaturePrior, n_free: int, n_sizes: int
+) -> float:
+    """Return the log of the ratio by which feature k, of m rows, is dropped.
+
+    With the weights integrated out, the likelihood ratio is in one entry of Q and one of G.
+    """
+    S, spread = matrices.means.shape[1], matrices.inverse[k, k]
+    log_ratio = 0.5 * S * math.log(prior.weight_variance / spread) - 0.5 * matrices.gram[k, k] / spread
+    log_ratio -= _log_prior_to_proposal(m, prior, n_free, n_sizes)
+    log_ratio -= math.log(prior.alpha / (width - prior.bias))
+    return log_ratio + math.log(SHARE_OF_ADDITIONS / (1.0 - SHARE_OF_ADDITIONS))
+
+
+@kernel
+def log_add_ratio(
+    matrices: Matrices,
+    width: int,
+    products: Floats,
+    sums: Floats,
+    length: float,
+    m: float,
+    prior: FeaturePrior,
+    n_free: int,
+    n_sizes: int,
+) -> float:
+    """Return the log of the ratio by which a proposed feature z of m rows is added.
+
+    `products` are Z'z, `sums` z'Y in units of the noise, `length` z'z; the rest is as in `log_drop_ratio`.
+    """
+    schur, squares = _evidence(matrices, width, products, sums, length, prior.weight_variance)
+    log_ratio = 0.5 * squares / schur - 0.5 * sums.size * math.log(schur * prior.weight_variance)
+    log_ratio += _log_prior_to_proposal(m, prior, n_free, n_sizes)
+    log_ratio += math.log(prior.alpha / (width - prior.bias + 1.0))
+    return log_ratio + math.log((1.0 - SHARE_OF_ADDITIONS) / SHARE_OF_ADDITIONS)
+
+
+@kernel
+def _sum_feature(rows: Rows, k: int, ZY: Floats) -> None:
+    """Compute z'Y of feature k from the rows: in differences of sums rounding errors would grow."""
+    S = rows.Y.shape[1]
+    for s in range(S):
+        ZY[k, s] = 0.0
+    for n in range(rows.Z.shape[0]):
+        if rows.Z[n, k]:
+            for s in range(S):
+                ZY[k, s] += rows.Y[n, s] * rows.inv_sd[s]
 
 
 @kernel
 def recode_features(
-    rng: Rng,
-    Z: Bits,
-    width: int,
-    bias: int,
-    counts: Ints,
-    Y: Floats,
-    inv_sd: Floats,
-    weight_variance: float,
-    lowest: int,
-    A: Floats,
-    L: Floats,
-    Q: Floats,
-    M: Floats,
-    G: Floats,
+    rng: Rng, rows: Rows, width: int, prior: FeaturePrior, lowest: int, matrices: Matrices
 ) -> int:
-    """Propose, once per feature, to let a feature k be "k or j but not both"; return how many were taken.
+    """Propose, once per feature, that a feature k become "k or j but not both"; return how many did.
 
     With j the bias, a feature becomes its complement; with j another feature, "k" and "k without j" change
-    places. The move is its own inverse, so that it is taken with the ratio of the posterior given Y, weights
-    integrated out: only row and column k of P change, and block inversion gives the ratio in O(K^2 + KS).
-    j is at least `lowest`: 1 keeps the bias out, as rows pinned to no feature need.
+    places. The move is its own inverse. j is at least `lowest`: 1 excludes the bias, as pinned rows need.
     """
-    n_rows, S = Y.shape
-    rows, a = np.empty(width), np.empty(width)
-    sums = np.empty(S)
-    taken = 0
-    if width - bias < 1 or width - lowest < 2:
-        return taken
-    for _ in range(width - bias):
-        k = bias + integer_below(rng, width - bias)
+    Z, ZZ, ZY = rows.Z, matrices.ZZ, matrices.ZY
+    n_rows, S = rows.Y.shape
+    products, overlap, sums = np.empty(width), np.empty(width), np.empty(S)
+    both = np.empty(n_rows, np.uint8)
+    n_accepted = 0
+    if width - prior.bias < 1 or width - lowest < 2:
+        return n_accepted
+    for _ in range(width - prior.bias):
+        k = prior.bias + integer_below(rng, width - prior.bias)
         j = lowest + integer_below(rng, width - lowest - 1)
         if j >= k:
             j += 1
-        m = counts[k]
-        m_new = m + counts[j] - 2 * int(A[k, j])
-        if m_new == 0:
+        m = rows.counts[k] + rows.counts[j] - 2 * int(ZZ[k, j])
+        if m == 0:
             continue
-        if j < bias:  # the overlap with the bias is the feature itself
-            for i in range(width):
-                rows[i] = A[k, i]
-            for s in range(S):
-                sums[s] = L[k, s]
-        else:
-            _overlap(Z, width, Y, inv_sd, j, k, rows, sums)
-        for i in range(width):
-            a[i] = A[k, i] + A[j, i] - 2.0 * rows[i]
-        # Without feature k: P^-1 is Q - q q' / Q_kk, the means are M - q M_k / Q_kk.
-        along = 0.0
-        for i in range(width):
-            if i != k:
-                along += Q[k, i] * a[i]
-        schur = m_new + 1.0 / weight_variance + along * along / Q[k, k]
-        a_k, a[k] = a[k], 0.0
-        for i in range(width):
-            if a[i] != 0.0:
-                total = 0.0
-                for t in range(width):
-                    total += Q[i, t] * a[t]
-                schur -= a[i] * total
-        squares = 0.0
+        for n in range(n_rows):
+            both[n] = Z[n, j] & Z[n, k]
+        sums_over(Z, width, rows.Y, both, overlap, sums)
         for s in range(S):
-            left = L[k, s] + L[j, s] - 2.0 * sums[s] + along / Q[k, k] * M[k, s]
-            for i in range(width):
-                left -= a[i] * M[i, s]
-            squares += left * left
-        a[k] = a_k
-        log_ratio = math.lgamma(m_new) + math.lgamma(n_rows - m_new + 1.0)
-        log_ratio -= math.lgamma(m) + math.lgamma(n_rows - m + 1.0)
-        log_ratio -= 0.5 * S * math.log(schur * Q[k, k])
-        log_ratio += 0.5 * (squares / schur - G[k, k] / Q[k, k])
+            sums[s] = ZY[k, s] + ZY[j, s] - 2.0 * sums[s] * rows.inv_sd[s]
+        for i in range(width):
+            products[i] = ZZ[k, i] + ZZ[j, i] - 2.0 * overlap[i]
+        log_ratio = log_replace_ratio(matrices, width, k, products, sums, float(m), prior)
         if math.log(uniform(rng)) < log_ratio:
-            # The new sums come from the rows: differences of sums of sums would let rounding errors grow.
-            for s in range(S):
-                L[k, s] = 0.0
             for n in range(n_rows):
                 Z[n, k] ^= Z[n, j]
-                if Z[n, k]:
-                    for s in range(S):
-                        L[k, s] += Y[n, s] * inv_sd[s]
-            counts[k] = m_new
+            _sum_feature(rows, k, ZY)
+            rows.counts[k] = m
             for i in range(width):
-                A[k, i] = A[i, k] = a[i]
-            A[k, k] = m_new
-            refresh(A, L, width, weight_variance, Q, M, G)
-            taken += 1
-    return taken
+                ZZ[k, i] = ZZ[i, k] = products[i]
+            ZZ[k, k] = m
+            refresh(matrices, width, prior.weight_variance)
+            n_accepted += 1
+    return n_accepted
 
 
 @kernel
 def _scatter(rng: Rng, pinned: NDArray[np.bool_], n_free: int, m: int, z: Bits) -> None:
-    """Choose m of the rows that are not pinned, every choice alike."""
+    """Choose m of the rows that are not pinned, every choice with the same probability."""
     left = n_free
     for n in range(z.size):
         z[n] = 0
@@ -142,112 +223,65 @@ def _scatter(rng: Rng, pinned: NDArray[np.bool_], n_free: int, m: int, z: Bits) 
 
 
 @kernel
-def _log_prior_to_chance(n_rows: int, n_free: int, m: int) -> float:
-    """Return the log of a feature's prior, alpha apart, over the chance that it is scattered so."""
-    log_prior = math.lgamma(m) + math.lgamma(n_rows - m + 1.0) - math.lgamma(n_rows + 1.0)
-    log_choices = math.lgamma(n_free + 1.0) - math.lgamma(m + 1.0) - math.lgamma(n_free - m + 1.0)
-    return log_prior + log_choices + math.log(n_free)
-
-
-@kernel
-def _gain(
-    Z: Bits,
+def _insert(
+    rng: Rng,
+    rows: Rows,
     width: int,
-    Y: Floats,
-    inv_sd: Floats,
-    weight_variance: float,
-    Q: Floats,
-    M: Floats,
+    prior: FeaturePrior,
     z: Bits,
+    products: Floats,
     m: int,
-    a: Floats,
-    sums: Floats,
-) -> float:
-    """Compute Z'z and z'Y of a feature z of m rows; return by how much it raises the log-likelihood."""
-    for i in range(width):
-        a[i] = 0.0
-    for s in range(sums.size):
-        sums[s] = 0.0
+    matrices: Matrices,
+) -> None:
+    """Put a feature of m rows at a random place; `products` are Z'z with room for one more."""
+    ZZ = matrices.ZZ
+    place = insert_feature(rng, rows, matrices, width, prior)
+    products[width] = products[place]  # the feature that was there is now the last
     for n in range(z.size):
-        if z[n]:
-            for i in range(width):
-                a[i] += Z[n, i]
-            for s in range(sums.size):
-                sums[s] += Y[n, s] * inv_sd[s]
-    schur = m + 1.0 / weight_variance
-    for i in range(width):
-        total = 0.0
-        for t in range(width):
-            total += Q[i, t] * a[t]
-        schur -= a[i] * total
-    squares = 0.0
-    for s in range(sums.size):
-        left = sums[s]
-        for i in range(width):
-            left -= a[i] * M[i, s]
-        squares += left * left
-    return 0.5 * squares / schur - 0.5 * sums.size * math.log(schur * weight_variance)
+        rows.Z[n, place] = z[n]
+    rows.counts[place] = m
+    _sum_feature(rows, place, matrices.ZY)
+    for i in range(width + 1):
+        ZZ[place, i] = ZZ[i, place] = products[i]
+    ZZ[place, place] = m
 
 
 @kernel
 def add_or_drop_features(
-    rng: Rng,
-    Z: Bits,
-    width: int,
-    bias: int,
-    counts: Ints,
-    Y: Floats,
-    pinned: NDArray[np.bool_],
-    n_free: int,
-    inv_sd: Floats,
-    alpha: float,
-    weight_variance: float,
-    max_width: int,
-    A: Floats,
-    L: Floats,
-    Q: Floats,
-    M: Floats,
-    G: Floats,
+    rng: Rng, rows: Rows, width: int, prior: FeaturePrior, n_free: int, matrices: Matrices
 ) -> int:
     """Propose to drop a feature with all its rows, or to scatter a new one over the rows; return the width.
 
     Flips let a feature that explains nothing wander for as many sweeps as there are rows before it dies.
-    Dropping it whole is the inverse of scattering a feature over m rows, m uniform from 1 to `n_free`, and
-    its likelihood ratio, weights integrated out, is one entry of Q and one of G.
+    Dropping it whole is the inverse of scattering a feature over m of the `n_free` rows that are not pinned,
+    m uniform from 1 to `n_free`.
     """
-    n_rows, S = Y.shape
+    n_rows, S = rows.Y.shape
     z = np.empty(n_rows, np.uint8)
-    a, sums = np.empty(Z.shape[1]), np.empty(S)
+    products, sums = np.empty(rows.Z.shape[1]), np.empty(S)
     for _ in range(N_PROPOSALS):
-        n_features = width - bias
         changed = False
-        if uniform(rng) >= ADDS:
-            if n_features == 0:
+        if uniform(rng) >= SHARE_OF_ADDITIONS:
+            if width == prior.bias:
                 continue
-            k = bias + integer_below(rng, n_features)
-            log_ratio = 0.5 * S * math.log(weight_variance / Q[k, k]) - 0.5 * G[k, k] / Q[k, k]
-            log_ratio -= _log_prior_to_chance(n_rows, n_free, counts[k]) + math.log(alpha / n_features)
-            if math.log(uniform(rng)) < log_ratio + math.log(ADDS / (1.0 - ADDS)):
-                width = remove_feature(Z, counts, A, L, Q, M, G, width, k)
+            k = prior.bias + integer_below(rng, width - prior.bias)
+            m = rows.counts[k]
+            if math.log(uniform(rng)) < log_drop_ratio(matrices, width, k, float(m), prior, n_free, n_free):
+                width = remove_feature(rows, matrices, width, k)
                 changed = True
-        elif n_free > 0 and width < min(max_width, Z.shape[1]):
+        elif n_free > 0 and width < min(prior.max_width, rows.Z.shape[1]):
             m = 1 + integer_below(rng, n_free)
-            _scatter(rng, pinned, n_free, m, z)
-            log_ratio = _gain(Z, width, Y, inv_sd, weight_variance, Q, M, z, m, a, sums)
-            log_ratio += _log_prior_to_chance(n_rows, n_free, m) + math.log(alpha / (n_features + 1.0))
-            if math.log(uniform(rng)) < log_ratio + math.log((1.0 - ADDS) / ADDS):
-                place = insert_feature(rng, Z, counts, A, L, Q, M, G, width, bias, weight_variance)
-                a[width] = a[place]  # the feature that stood there now stands last
+            _scatter(rng, rows.pinned, n_free, m, z)
+            sums_over(rows.Z, width, rows.Y, z, products, sums)
+            for s in range(S):
+                sums[s] *= rows.inv_sd[s]
+            log_ratio = log_add_ratio(
+                matrices, width, products, sums, float(m), float(m), prior, n_free, n_free
+            )
+            if math.log(uniform(rng)) < log_ratio:
+                _insert(rng, rows, width, prior, z, products, m, matrices)
                 width += 1
-                for n in range(n_rows):
-                    Z[n, place] = z[n]
-                for s in range(S):
-                    L[place, s] = sums[s]
-                for i in range(width):
-                    A[place, i] = A[i, place] = a[i]
-                A[place, place] = m
-                counts[place] = m
                 changed = True
         if changed:
-            refresh(A, L, width, weight_variance, Q, M, G)
+            refresh(matrices, width, prior.weight_variance)
     return width

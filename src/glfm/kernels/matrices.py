@@ -1,54 +1,23 @@
-"""The matrices that the collapsed sweep keeps beside Z, and how features and rows enter and leave them.
+"""The matrices of the collapsed sampler, and how features and rows enter and leave them.
 
-For the `width` columns of Z in use (the bias first), with Y divided by its noise standard deviations:
-
-===  ===========  ==============================================================================
-A    Z'Z          exact, small whole numbers
-L    Z'Y          sums
-Q    P^-1         updated by rank one, recomputed from A now and then
-M    P^-1 Z'Y     posterior means of the weights; updated and recomputed likewise
-G    M M'         Gram matrix; with it a flip costs O(width)
-===  ===========  ==============================================================================
+`arrays.Matrices` says what they are. The first `width` rows and columns are in use, as of Z. In formulas
+Q = P^-1, M are the posterior means of the weights and G = MM'.
 """
 
 import numpy as np
 
-from glfm.kernels.jit import Bits, Floats, Ints, Rng, kernel
+from glfm.kernels.arrays import FeaturePrior, Matrices, Rows, RowTerms
+from glfm.kernels.jit import Floats, Ints, Rng, kernel
 from glfm.kernels.linalg import cholesky, invert
 from glfm.kernels.random import integer_below
 
-__all__ = ["add_row", "drift", "insert_feature", "refresh", "remove_feature", "replace_row", "sum_rows"]
+__all__ = ["add_row", "drift", "insert_feature", "refresh", "remove_feature", "replace_row"]
 
 
 @kernel
-def sum_rows(Z: Bits, width: int, Y: Floats, inv_sd: Floats, A: Floats, L: Floats) -> None:
-    """Compute A = Z'Z and L = Z'Y from scratch."""
-    n_rows, S = Y.shape
-    for k in range(width):
-        for i in range(width):
-            A[k, i] = 0.0
-        for s in range(S):
-            L[k, s] = 0.0
-    active = np.empty(width, np.int64)
-    for n in range(n_rows):
-        count = 0
-        for k in range(width):
-            if Z[n, k]:
-                active[count] = k
-                count += 1
-        for i in range(count):
-            k = active[i]
-            for s in range(S):
-                L[k, s] += Y[n, s] * inv_sd[s]
-            for j in range(count):
-                A[k, active[j]] += 1.0
-
-
-@kernel
-def refresh(
-    A: Floats, L: Floats, width: int, weight_variance: float, Q: Floats, M: Floats, G: Floats
-) -> None:
-    """Compute Q, M and G from the sums."""
+def refresh(matrices: Matrices, width: int, weight_variance: float) -> None:
+    """Compute P^-1, the means and their Gram matrix from the sums."""
+    A, L, Q, M, G = matrices
     S = L.shape[1]
     P = np.empty((width, width))
     for k in range(width):
@@ -93,11 +62,13 @@ def _apart(right: Floats, kept: Floats) -> float:
 
 
 @kernel
-def drift(A: Floats, L: Floats, width: int, weight_variance: float, Q: Floats, M: Floats, G: Floats) -> float:
-    """Return how far Q, M and G have come from what they stand for; infinity if they are broken.
+def drift(matrices: Matrices, width: int, weight_variance: float) -> float:
+    """Return the error that rank-one updates have left in the matrices; infinity if one is not finite.
 
-    QPQ = Q, M = QL and G = MM' are compared along one vector each, which costs about as much as one row.
+    The equations QPQ = Q, M = Q Z'Y and G = MM' are compared along one vector each, which costs about as much
+    as one row. Errors are relative to one plus the size of an entry.
     """
+    A, L, Q, M, G = matrices
     S = L.shape[1]
     v, t = _probe(width), _probe(S)
     q, p, back = np.zeros(width), np.zeros(width), np.zeros(width)
@@ -135,21 +106,12 @@ def _move_in(X: Floats, width: int, source: int, target: int) -> None:
 
 
 @kernel
-def _move_feature(
-    Z: Bits,
-    counts: Ints,
-    A: Floats,
-    L: Floats,
-    Q: Floats,
-    M: Floats,
-    G: Floats,
-    width: int,
-    source: int,
-    target: int,
-) -> None:
+def _move_feature(rows: Rows, matrices: Matrices, width: int, source: int, target: int) -> None:
     """Let the feature at `source` stand at `target`, whose content is lost."""
     if source == target:
         return
+    Z, counts = rows.Z, rows.counts
+    A, L, Q, M, G = matrices
     for n in range(Z.shape[0]):
         Z[n, target] = Z[n, source]
     counts[target] = counts[source]
@@ -162,36 +124,23 @@ def _move_feature(
 
 
 @kernel
-def remove_feature(
-    Z: Bits, counts: Ints, A: Floats, L: Floats, Q: Floats, M: Floats, G: Floats, width: int, k: int
-) -> int:
+def remove_feature(rows: Rows, matrices: Matrices, width: int, k: int) -> int:
     """Forget feature `k`, which no row has, and return the new width."""
-    _move_feature(Z, counts, A, L, Q, M, G, width, width - 1, k)
-    for n in range(Z.shape[0]):
-        Z[n, width - 1] = 0
+    _move_feature(rows, matrices, width, width - 1, k)
+    for n in range(rows.Z.shape[0]):
+        rows.Z[n, width - 1] = 0
     return width - 1
 
 
 @kernel
-def insert_feature(
-    rng: Rng,
-    Z: Bits,
-    counts: Ints,
-    A: Floats,
-    L: Floats,
-    Q: Floats,
-    M: Floats,
-    G: Floats,
-    width: int,
-    bias: int,
-    weight_variance: float,
-) -> int:
-    """Make room for a feature at a random place; return the place."""
-    place = bias + integer_below(rng, width - bias + 1)
-    _move_feature(Z, counts, A, L, Q, M, G, width + 1, place, width)
-    for n in range(Z.shape[0]):
-        Z[n, place] = 0
-    counts[place] = 0
+def insert_feature(rng: Rng, rows: Rows, matrices: Matrices, width: int, prior: FeaturePrior) -> int:
+    """Make room for a feature at a random place, whose feature moves to the end; return the place."""
+    A, L, Q, M, G = matrices
+    place = prior.bias + integer_below(rng, width - prior.bias + 1)
+    _move_feature(rows, matrices, width + 1, place, width)
+    for n in range(rows.Z.shape[0]):
+        rows.Z[n, place] = 0
+    rows.counts[place] = 0
     for s in range(L.shape[1]):
         L[place, s] = 0.0
         M[place, s] = 0.0
@@ -199,32 +148,15 @@ def insert_feature(
         A[place, i] = A[i, place] = 0.0
         Q[place, i] = Q[i, place] = 0.0
         G[place, i] = G[i, place] = 0.0
-    Q[place, place] = weight_variance
+    Q[place, place] = prior.weight_variance
     return place
 
 
 @kernel
-def add_row(
-    sign: float,
-    row: Bits,
-    width: int,
-    counts: Ints,
-    y: Floats,
-    r: Floats,
-    q: Floats,
-    c: Floats,
-    squares: float,
-    e: float,
-    A: Floats,
-    L: Floats,
-    Q: Floats,
-    M: Floats,
-    G: Floats,
-) -> None:
-    """Put a row into all matrices (sign 1, e = 1 / (1 + leverage)) or out (sign -1, e = 1 / (1 - leverage)).
-
-    r, q, c and squares are those of the row and the matrices as they are before.
-    """
+def add_row(sign: float, row: RowTerms, width: int, counts: Ints, matrices: Matrices) -> None:
+    """Put a row into all matrices (sign 1) or take it out (sign -1)."""
+    z, y, r, q, c, squares, e = row
+    A, L, Q, M, G = matrices
     f = sign * e
     ff = e * e * squares
     for i in range(width):
@@ -235,65 +167,50 @@ def add_row(
             Q[i, k] -= fi * q[k]
         for s in range(y.size):
             M[i, s] += fi * r[s]
-        if row[i]:
+        if z[i]:
             counts[i] += int(sign)
             for s in range(y.size):
                 L[i, s] += sign * y[s]
             for k in range(width):
-                A[i, k] += sign * row[k]
+                A[i, k] += sign * z[k]
 
 
 @kernel
 def replace_row(
-    old: Bits,
-    new: Bits,
-    width: int,
-    counts: Ints,
-    has_holes: bool,
-    y: Floats,
-    y_new: Floats,
-    d: float,
-    q: Floats,
-    c: Floats,
-    squares: float,
-    r: Floats,
-    e: float,
-    g: Floats,
-    c_new: Floats,
-    squares_new: float,
-    r_new: Floats,
-    A: Floats,
-    L: Floats,
-    Q: Floats,
-    M: Floats,
-    G: Floats,
+    old: RowTerms, new: RowTerms, width: int, counts: Ints, has_holes: bool, matrices: Matrices
 ) -> None:
-    """Take the old row out of all matrices and put the new one in, in one pass."""
+    """Take the old row out of all matrices and put the new one in, in one pass.
+
+    Observed cells stay: only a row that has holes has another y.
+    """
+    A, L, Q, M, G = matrices
+    d, q, c, r = old.scale, old.q, old.c, old.r
+    e, g, c_new, r_new = new.scale, new.q, new.c, new.r
     for i in range(width):
         out, into = d * q[i], e * g[i]
-        on_q = d * squares * out - d * c[i]
-        on_g = e * squares_new * into + e * c_new[i]
+        on_q = d * old.squares * out - d * c[i]
+        on_g = e * new.squares * into + e * c_new[i]
         for k in range(width):
             G[i, k] += on_q * q[k] - out * c[k] + on_g * g[k] + into * c_new[k]
             Q[i, k] += out * q[k] - into * g[k]
-        for s in range(y.size):
+        for s in range(r.size):
             M[i, s] += into * r_new[s] - out * r[s]
     for i in range(width):
-        if old[i]:
+        if old.z[i]:
             for k in range(width):
-                A[i, k] -= old[k]
-        if new[i]:
+                A[i, k] -= old.z[k]
+        if new.z[i]:
             for k in range(width):
-                A[i, k] += new[k]
-        if old[i] and new[i]:
+                A[i, k] += new.z[k]
+        if old.z[i] and new.z[i]:
             if has_holes:
-                for s in range(y.size):
-                    L[i, s] += y_new[s] - y[s]
-        elif old[i]:
+                for s in range(r.size):
+                    L[i, s] += new.y[s] - old.y[s]
+        elif old.z[i]:
             counts[i] -= 1
-            for s in range(y.size):
-                L[i, s] -= y[s]
-        elif new[i]:
+            for s in range(r.size):
+                L[i, s] -= old.y[s]
+        elif new.z[i]:
             counts[i] += 1
-            for s in range(y.size):
-                L[i, s] += y_new[s]
+            for s in range(r.size):
+                L[i, s] += new.y[s]

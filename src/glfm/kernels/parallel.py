@@ -24,14 +24,12 @@ from glfm.kernels.jit import Bits, Codes, Features, Floats, Ints, Rng, kernel
 from glfm.kernels.random import gamma, integer_below, normal, uniform
 
 __all__ = [
-    "count_rows",
     "draw_log_odds",
     "flip_rows",
     "gram_matrix",
     "rearrange",
     "residual",
     "scatter",
-    "sums_over",
 ]
 
 
@@ -56,36 +54,10 @@ def scatter(rng: Rng, share: float, pinned: NDArray[np.bool_], z: Bits) -> None:
 
 
 @kernel
-def sums_over(Z: Features, width: int, Y: Floats, z: Features, rows: Floats, sums: Floats) -> None:
-    """Compute, over the rows with z = 1, how many have each feature, and the sums of y; or by scores z."""
-    for k in range(width):
-        rows[k] = 0.0
-    for s in range(sums.size):
-        sums[s] = 0.0
-    for n in range(z.size):
-        if z[n]:
-            a = float(z[n])
-            for k in range(width):
-                rows[k] += a * Z[n, k]
-            for s in range(sums.size):
-                sums[s] += a * Y[n, s]
-
-
-@kernel
 def draw_log_odds(rng: Rng, counts: Ints, n_rows: int, out: Floats) -> None:
     """Draw pi_k ~ Beta(m_k, N - m_k + 1) for every feature, as log odds."""
     for k in range(out.size):
         out[k] = math.log(gamma(rng, float(counts[k]))) - math.log(gamma(rng, n_rows - counts[k] + 1.0))
-
-
-@kernel
-def count_rows(Z: Features, width: int, out: Ints) -> None:
-    """Count the rows that have each feature."""
-    for k in range(width):
-        out[k] = 0
-    for n in range(Z.shape[0]):
-        for k in range(width):
-            out[k] += Z[n, k] != 0
 
 
 @kernel

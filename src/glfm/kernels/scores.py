@@ -22,32 +22,7 @@ from glfm.kernels.own_scores import MOST_OWN, N_CELLS, bear, propose_own
 from glfm.kernels.parallel import residual
 from glfm.kernels.random import gamma, integer_below, normal, uniform
 
-__all__ = ["draw_factors", "draw_scores", "redraw_scores", "scatter_scores", "score_rows", "sum_scores"]
-
-
-@kernel
-def sum_scores(A: Floats, width: int, Y: Floats, inv_sd: Floats, AA: Floats, AY: Floats) -> None:
-    """Compute A'A and A'Y, with Y in units of the noise."""
-    n_rows, S = Y.shape
-    AA[:, :] = 0.0
-    AY[:, :] = 0.0
-    active = np.empty(width, np.int64)
-    for n in range(n_rows):
-        count = 0
-        for k in range(width):
-            if A[n, k] != 0.0:
-                active[count] = k
-                count += 1
-        for i in range(count):
-            k = active[i]
-            a = A[n, k]
-            for s in range(S):
-                AY[k, s] += a * Y[n, s] * inv_sd[s]
-            for j in range(i + 1):
-                AA[k, active[j]] += a * A[n, active[j]]
-    for k in range(width):
-        for i in range(k):
-            AA[i, k] = AA[k, i]
+__all__ = ["draw_factors", "draw_scores", "redraw_scores", "scatter_scores", "score_rows"]
 
 
 @kernel

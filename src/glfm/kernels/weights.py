@@ -9,17 +9,7 @@ from glfm.kernels.jit import Features, Floats, Rng, kernel
 from glfm.kernels.linalg import cholesky, solve_lower, solve_upper
 from glfm.kernels.random import gamma, normal
 
-__all__ = ["are_finite", "draw_noise_and_weights", "grows", "row_means", "sums_of_squares"]
-
-
-@kernel
-def sums_of_squares(Y: Floats, out: Floats) -> None:
-    """Compute y'y of every pseudo-column."""
-    for s in range(out.size):
-        out[s] = 0.0
-    for n in range(Y.shape[0]):
-        for s in range(Y.shape[1]):
-            out[s] += Y[n, s] * Y[n, s]
+__all__ = ["are_finite", "draw_noise_and_weights", "grows", "row_means"]
 
 
 @kernel

@@ -62,7 +62,7 @@ class Ladder:
 
 @dataclass(frozen=True, kw_only=True)
 class Kind(ABC):
-    """Base of the kinds; see docs/adding-a-kind.md.
+    """Base of the kinds; see docs/design/adding-a-kind.md.
 
     Parameters
     ----------

@@ -53,7 +53,7 @@ class Count(NumericKind):
         rule = "only whole numbers from 0 to 2^53 are allowed"
         return (x >= 0) & (x == np.floor(x)) & (x < _EXACT_LIMIT), rule
 
-    def _representatives(self, x: FloatArray) -> FloatArray:
+    def representatives(self, x: FloatArray) -> FloatArray:
         return x + 0.5
 
     def bounds(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -118,7 +118,7 @@ class NumericKind(Kind):
     def _allowed(self, x: FloatArray) -> tuple[NDArray[np.bool_], str]:
         """Return which observed values are allowed, and what is, in words."""
 
-    def _representatives(self, x: FloatArray) -> FloatArray:
+    def representatives(self, x: FloatArray) -> FloatArray:
         """Return the point that stands for each observed value when shift and scale are learnt."""
         return x
 
@@ -185,7 +185,7 @@ class NumericKind(Kind):
             learnt = replace(learnt, time=time_of(column))
         if self.is_learnt:
             return learnt
-        points = learnt._representatives(x)
+        points = learnt.representatives(x)
         transform = find_transform(self.transform)
         mapping_name, mapping = self._mapping
         unit = self.unit or learn_unit(points, mapping, transform)
@@ -253,7 +253,7 @@ class NumericKind(Kind):
         return link if transform is None else replace(link, increasing=is_increasing(link))
 
     def pseudo(self, x: FloatArray) -> FloatArray:
-        return middle(*self.bounds(x)) if self.is_quantile else self.link.inverse(self._representatives(x))
+        return middle(*self.bounds(x)) if self.is_quantile else self.link.inverse(self.representatives(x))
 
     def place(self, x: FloatArray) -> FloatArray:
         """Return the pseudo-observation of `x`; the infinite end on its side if nothing reaches `x`."""

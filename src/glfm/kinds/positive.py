@@ -62,7 +62,7 @@ class Positive(NumericKind):
             return self
         return replace(self, smallest=float(x[x > 0].min()) if (x > 0).any() else 1.0)
 
-    def _representatives(self, x: FloatArray) -> FloatArray:
+    def representatives(self, x: FloatArray) -> FloatArray:
         if self.smallest is None:
             return x
         return np.where(x < self.smallest, max(0.5 * self.smallest, math.ulp(0.0)), x)

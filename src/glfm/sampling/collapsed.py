@@ -6,40 +6,39 @@ from concurrent.futures import Executor
 from threading import Event
 
 import numpy as np
-from numpy.typing import NDArray
 
 from glfm.errors import SamplerError
 from glfm.frames.column import FloatArray
+from glfm.kernels.arrays import Matrices, Rows
 from glfm.kernels.collapsed import sweep_rows
 from glfm.kernels.feature_moves import N_PROPOSALS, add_or_drop_features, recode_features
-from glfm.kernels.matrices import refresh, sum_rows
-from glfm.kernels.weights import row_means, sums_of_squares
-from glfm.sampling.parameters import draw_alpha, draw_weights
+from glfm.kernels.matrices import refresh
+from glfm.kernels.row_sums import sum_rows, sums_of_squares
+from glfm.kernels.weights import row_means
+from glfm.sampling.parameters import draw_alpha, draw_weights, feature_prior
 from glfm.sampling.problem import LocalProblem
 from glfm.sampling.shard import draw_cells, look
 from glfm.sampling.state import State
 
 __all__ = ["MOST_FEATURES", "CollapsedSampler"]
 
-_ROWS_AT_ONCE = 2048  # between two looks at whether to stop
+_ROWS_AT_ONCE = 2048  # between two checks of whether to stop
 
-MOST_FEATURES = 1000  # that a fit may come to unless max_features says otherwise
+MOST_FEATURES = 1000  # unless max_features allows more
 _MOST_DRIFT = 1e-6  # of the matrices, in units of noise: log odds of features err by as much per column
 
 
 class CollapsedSampler:
     """Sweeps of the model's exact transition: features, alpha, noise and weights, thresholds, cells.
 
-    The sampler holds only the problem and work space; everything that matters is in the `State`.
+    A sampler holds the problem alone. What a sweep changes is in the `State`; the matrices of Z and Y pass
+    from step to step as arguments.
     """
 
-    pool: Executor | None = None  # rows follow each other, so that there is no work for it
+    pool: Executor | None = None  # unused: the collapsed step is sequential in the rows
 
     def __init__(self, problem: LocalProblem) -> None:
         self.problem = problem
-        self._squares = np.empty(problem.n_pseudo)
-        self._sums: tuple[FloatArray, FloatArray] = (np.empty((0, 0)), np.empty((0, 0)))
-        self._solved: tuple[FloatArray, FloatArray, FloatArray] = (np.empty((0, 0)),) * 3
 
     def sweep(self, state: State, adapt: bool = False, stop: Event | None = None) -> None:
         """Move `state` by one sweep; `adapt` tunes step sizes and is for warm-up only.
@@ -47,11 +46,11 @@ class CollapsedSampler:
         Once `stop` is set, the sweep is given up wherever it is and raises `Stopped`; the state is then lost.
         """
         look(stop)
-        self.draw_features(state, stop)
-        self.move_features(state)
+        matrices = self.draw_features(state, stop)
+        matrices = self.move_features(state, matrices)
         look(stop)
         self.draw_alpha(state)
-        self.draw_weights(state)
+        self.draw_weights(state, matrices)
         self.draw_cells(state, adapt, stop)
         state.check(self.problem)
         state.sweep += 1
@@ -61,128 +60,97 @@ class CollapsedSampler:
         """Whether this process has the compiled sweep, fresh or from the cache."""
         return bool(getattr(sweep_rows, "signatures", True))
 
-    def gather(self, state: State) -> None:
-        """Compute the matrices of Z and Y that the steps up to `draw_weights` share and keep."""
-        self._make_room(state)
-        sum_rows(state.Z, state.width, state.Y, self._inv_sd(state), *self._sums)
-        refresh(*self._sums, state.width, self.problem.priors.weight_variance, *self._solved)
+    def gather(self, state: State) -> Matrices:
+        """Return the matrices of Z and Y that the steps up to `draw_weights` share, with room as in Z."""
+        room, S = state.Z.shape[1], self.problem.n_pseudo
+        square, wide = (room, room), (room, S)
+        matrices = Matrices(*(np.zeros(shape) for shape in (square, wide, square, wide, square)))
+        sum_rows(state.Z, state.width, state.Y, self._inv_sd(state), matrices.ZZ, matrices.ZY)
+        refresh(matrices, state.width, float(self.problem.priors.weight_variance))
+        return matrices
 
-    def draw_features(self, state: State, stop: Event | None = None) -> None:
-        """Z given Y, weights integrated out, and with each row its holes."""
-        problem, priors = self.problem, self.problem.priors
-        bias, max_width = self._widths()
-        self.gather(state)
-        inv_sd, counts = self._inv_sd(state), self._counts(state)
+    def draw_features(self, state: State, stop: Event | None = None) -> Matrices:
+        """Z given Y, weights integrated out, and with each row its holes; return the matrices."""
+        problem, prior = self.problem, feature_prior(self.problem, state.alpha)
+        matrices = self.gather(state)
+        rows = self._rows(state, matrices)
         row, drift = 0, 0.0
         while row < problem.n_rows:
             look(stop)
+            end = min(row + _ROWS_AT_ONCE, problem.n_rows)
             row, state.width, needed, worst = sweep_rows(
-                state.rng,
-                state.Z,
-                state.width,
-                bias,
-                counts,
-                state.Y,
-                *problem.holes,
-                problem.pinned_rows,
-                problem.log_of,
-                inv_sd,
-                state.alpha,
-                priors.weight_variance,
-                max_width,
-                row,
-                min(row + _ROWS_AT_ONCE, problem.n_rows),
-                *self._sums,
-                *self._solved,
+                state.rng, rows, state.width, prior, problem.log_of, matrices, row, end
             )
             drift = max(drift, worst)
             if needed > state.Z.shape[1]:
-                if priors.max_features is None and needed - bias > MOST_FEATURES:
+                if problem.priors.max_features is None and needed - prior.bias > MOST_FEATURES:
                     raise SamplerError(
                         f"The rows ask for more than {MOST_FEATURES} features, as they do if noise_variance "
                         "is far too small: give a larger one, or bound or allow features by max_features."
                     )
-                state.grow(needed)
-                counts = np.concatenate([counts, np.zeros(state.Z.shape[1] - counts.size, dtype=np.int64)])
-                self._make_room(state)
+                matrices = self._grow(state, matrices, needed)
+                rows = self._rows(state, matrices)
         if drift > _MOST_DRIFT:
             raise SamplerError(
                 f"The matrices of the features have drifted by {drift:.2g}, which a smaller weight_variance "
-                f"than {priors.weight_variance:g} may cure."
+                f"than {prior.weight_variance:g} may cure."
             )
+        return matrices
 
-    def move_features(self, state: State) -> None:
-        """Moves of whole features given Y."""
-        self.add_or_drop(state)
-        self.recode(state)
+    def move_features(self, state: State, matrices: Matrices) -> Matrices:
+        """Moves of whole features given Y; return the matrices."""
+        matrices = self.add_or_drop(state, matrices)
+        self.recode(state, matrices)
+        return matrices
 
-    def add_or_drop(self, state: State) -> None:
-        """Whole features come and go, weights integrated out."""
-        problem, priors = self.problem, self.problem.priors
-        bias, max_width = self._widths()
+    def add_or_drop(self, state: State, matrices: Matrices) -> Matrices:
+        """Whole features come and go, weights integrated out; return the matrices, maybe in larger arrays."""
+        problem, prior = self.problem, feature_prior(self.problem, state.alpha)
         if state.width + N_PROPOSALS > state.Z.shape[1]:
-            state.grow(state.width + N_PROPOSALS)
-            self._make_room(state)
-        state.width = add_or_drop_features(
-            state.rng,
-            state.Z,
-            state.width,
-            bias,
-            self._counts(state),
-            state.Y,
-            problem.pinned_rows,
-            problem.n_free_rows,
-            self._inv_sd(state),
-            state.alpha,
-            priors.weight_variance,
-            max_width,
-            *self._sums,
-            *self._solved,
-        )
+            matrices = self._grow(state, matrices, state.width + N_PROPOSALS)
+        rows = self._rows(state, matrices)
+        state.width = add_or_drop_features(state.rng, rows, state.width, prior, problem.n_free_rows, matrices)
+        return matrices
 
-    def recode(self, state: State) -> None:
+    def recode(self, state: State, matrices: Matrices) -> None:
         """Features become other codes of the same rows, weights integrated out."""
-        problem = self.problem
-        bias, _ = self._widths()
+        problem, prior = self.problem, feature_prior(self.problem, state.alpha)
         # A complement would switch features on in rows that are pinned to have none.
-        recode_features(
-            state.rng,
-            state.Z,
-            state.width,
-            bias,
-            self._counts(state),
-            state.Y,
-            self._inv_sd(state),
-            problem.priors.weight_variance,
-            bias if problem.pinned_rows.any() else 0,
-            *self._sums,
-            *self._solved,
-        )
+        lowest = prior.bias if problem.pinned_rows.any() else 0
+        recode_features(state.rng, self._rows(state, matrices), state.width, prior, lowest, matrices)
 
     def _inv_sd(self, state: State) -> FloatArray:
         """Return one over the standard deviation of the noise of every free pseudo-column."""
         return np.asarray(1.0 / np.sqrt(self.problem.per_pseudo_column(state.variance)))
 
-    def _counts(self, state: State) -> NDArray[np.int64]:
-        """Return how many rows have each feature, with room for more: the diagonal of Z'Z, which is kept."""
-        counts = np.zeros(state.Z.shape[1], dtype=np.int64)
-        counts[: state.width] = self._sums[0].diagonal()[: state.width]
-        return counts
+    def _rows(self, state: State, matrices: Matrices) -> Rows:
+        """Return the rows as kernels take them; counts, the diagonal of Z'Z, are a copy."""
+        problem, counts = self.problem, np.zeros(state.Z.shape[1], dtype=np.int64)
+        counts[: state.width] = matrices.ZZ.diagonal()[: state.width]
+        return Rows(state.Z, counts, state.Y, self._inv_sd(state), *problem.holes, problem.pinned_rows)
 
-    def _widths(self) -> tuple[int, int]:
-        """Return the width of the bias and the largest width allowed."""
-        priors = self.problem.priors
-        bias = int(priors.bias)
-        return bias, np.iinfo(np.int64).max if priors.max_features is None else priors.max_features + bias
+    def _grow(self, state: State, matrices: Matrices, width: int) -> Matrices:
+        """Make room for at least `width` features in the state; return the matrices with as much."""
+        state.grow(width)
+        more = (0, state.Z.shape[1] - len(matrices.ZZ))
+        square, wide = (more, more), (more, (0, 0))
+        return Matrices(
+            ZZ=np.pad(matrices.ZZ, square),
+            ZY=np.pad(matrices.ZY, wide),
+            inverse=np.pad(matrices.inverse, square),
+            means=np.pad(matrices.means, wide),
+            gram=np.pad(matrices.gram, square),
+        )
 
     def draw_alpha(self, state: State) -> None:
         """Alpha given the number of features."""
         draw_alpha(self.problem, state)
 
-    def draw_weights(self, state: State) -> None:
+    def draw_weights(self, state: State, matrices: Matrices) -> None:
         """Noise variances with the weights integrated out, then the weights."""
-        sums_of_squares(state.Y, self._squares)
-        draw_weights(self.problem, state, *self._sums, self._squares)
+        squares = np.empty(self.problem.n_pseudo)
+        sums_of_squares(state.Y, squares)
+        draw_weights(self.problem, state, matrices.ZZ, matrices.ZY, squares)
 
     def draw_cells(self, state: State, adapt: bool = False, stop: Event | None = None) -> None:
         """Thresholds and scales with the pseudo-observations integrated out, then the pseudo-observations."""
@@ -221,19 +189,3 @@ class CollapsedSampler:
                 adapt,
             )
         state.B[:, places] = weights
-
-    def _make_room(self, state: State) -> None:
-        """Let the work space have as many columns as Z, keeping what it holds."""
-        room, S = state.Z.shape[1], self.problem.n_pseudo
-
-        def enlarged(old: FloatArray, shape: tuple[int, int]) -> FloatArray:
-            new = np.zeros(shape)
-            new[: old.shape[0], : min(old.shape[1], shape[1])] = old
-            return new
-
-        if self._sums[0].shape[0] < room:
-            A, L = self._sums
-            Q, M, G = self._solved
-            square, wide = (room, room), (room, S)
-            self._sums = enlarged(A, square), enlarged(L, wide)
-            self._solved = enlarged(Q, square), enlarged(M, wide), enlarged(G, square)

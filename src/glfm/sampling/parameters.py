@@ -7,12 +7,13 @@ from typing import Protocol
 import numpy as np
 
 from glfm.frames.column import FloatArray
+from glfm.kernels.arrays import FeaturePrior
 from glfm.kernels.random import gamma
 from glfm.kernels.weights import draw_noise_and_weights
 from glfm.kinds.base import Rng
 from glfm.sampling.problem import Problem
 
-__all__ = ["Shared", "draw_alpha", "draw_weights"]
+__all__ = ["Shared", "draw_alpha", "draw_weights", "feature_prior"]
 
 
 class Shared(Protocol):
@@ -26,6 +27,13 @@ class Shared(Protocol):
     step: list[FloatArray]
     alpha: float
     sweep: int
+
+
+def feature_prior(problem: Problem, alpha: float) -> FeaturePrior:
+    """Return the prior of the features as kernels take it."""
+    priors, bias = problem.priors, int(problem.priors.bias)
+    most = np.iinfo(np.int64).max if priors.max_features is None else priors.max_features + bias
+    return FeaturePrior(bias, problem.n_rows, float(alpha), float(priors.weight_variance), int(most))
 
 
 def draw_alpha(problem: Problem, shared: Shared) -> None:

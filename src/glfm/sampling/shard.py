@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from glfm.frames.column import FloatArray
 from glfm.kernels.jit import Rng
-from glfm.kernels.matrices import sum_rows
-from glfm.kernels.parallel import count_rows, flip_rows, gram_matrix, rearrange, scatter, sums_over
-from glfm.kernels.scores import scatter_scores, score_rows, sum_scores
+from glfm.kernels.parallel import flip_rows, gram_matrix, rearrange, scatter
+from glfm.kernels.row_sums import count_rows, sum_rows, sums_of_squares, sums_over
+from glfm.kernels.scores import scatter_scores, score_rows
 from glfm.kernels.thresholds import level_gains
-from glfm.kernels.weights import are_finite, row_means, sums_of_squares
+from glfm.kernels.weights import are_finite, row_means
 from glfm.sampling.messages import (
     CellMessage,
     Counts,
@@ -143,14 +143,9 @@ class Shard:
         order = np.arange(int(self.problem.priors.bias), width) if order is None else order
         S = self.problem.n_pseudo
         ZZ, ZY, squares = np.empty((width, width)), np.empty((width, S)), np.empty(S)
-        if self.problem.priors.weighted:
-            sum_scores(self.Z, width, self.Y, inv_sd, ZZ, ZY)
-            counts = self.count(width)
-        else:
-            sum_rows(self.Z, width, self.Y, inv_sd, ZZ, ZY)
-            counts = ZZ.diagonal().astype(np.int64)
+        sum_rows(self.Z, width, self.Y, inv_sd, ZZ, ZY)
         sums_of_squares(self.Y, squares)
-        return Sums(ZZ, ZY, squares, order, counts)
+        return Sums(ZZ, ZY, squares, order, self.count(width))
 
     def rescale(self, factors: FloatArray) -> None:
         """Multiply the scores of each feature by a factor."""

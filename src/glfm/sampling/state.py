@@ -13,7 +13,8 @@ from threadpoolctl import threadpool_limits
 from glfm.errors import SamplerError
 from glfm.frames.column import FloatArray
 from glfm.kernels.random import fill_normals, stream, uniform
-from glfm.kernels.weights import are_finite, grows, sums_of_squares
+from glfm.kernels.row_sums import sums_of_squares
+from glfm.kernels.weights import are_finite, grows
 from glfm.kinds.base import Rng
 from glfm.sampling.problem import LocalProblem, Problem
 

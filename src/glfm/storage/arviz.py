@@ -19,7 +19,7 @@ from glfm.posterior.fit import Fit
 from glfm.sampling.draws import Draw, Draws
 from glfm.sampling.problem import LocalProblem, Problem
 
-__all__ = ["to_arviz"]
+__all__ = ["free_name", "to_arviz"]
 
 #: Names of variables and dimensions, which a column of the table cannot have too.
 _OURS = {
@@ -196,7 +196,7 @@ def _replicates(
     where: dict[str, tuple[str, NDArray[np.intp]]] = {}
     for d, ((column, kind), part) in enumerate(zip(problem.kinds.items(), problem.slices, strict=True)):
         rows = np.flatnonzero(~np.isnan(problem.x[:, d]))
-        name = _free_name(column, problem.names)
+        name = free_name(column, problem.names)
         each: list[FloatArray] = []
         for t in chosen:
             draw = draws[t]
@@ -206,7 +206,7 @@ def _replicates(
     return observed, replicated, where
 
 
-def _free_name(column: str, columns: Sequence[str]) -> str:
+def free_name(column: str, columns: Sequence[str]) -> str:
     """Return the name of a column's variable, which no dimension may have."""
     taken = _OURS | {f"{name}: row" for name in columns}
     while column in taken:

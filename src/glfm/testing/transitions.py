@@ -39,6 +39,7 @@ _STALE = {
     "draw_pseudo": "",
 }
 TRANSITIONS = tuple(_STALE)
+_NEED_MATRICES = ("add_or_drop", "recode", "draw_weights")  # of the present state, as an argument
 
 
 def transition_scores(
@@ -89,8 +90,8 @@ def transition_scores(
         before.append(_quantities(problem, state, stale))
         sampler = make_sampler(problem)
         for _ in range(times):
-            sampler.gather(state)
-            getattr(sampler, transition)(state)
+            more = (sampler.gather(state),) if transition in _NEED_MATRICES else ()
+            getattr(sampler, transition)(state, *more)
         after.append(_quantities(problem, state, stale))
     was, now = (np.array([list(row.values()) for row in rows]) for rows in (before, after))
     scores = score_table(list(before[0]), now - was, 0.0, n_batches=n_prior)

@@ -21,7 +21,7 @@ from glfm.sampling.state import State
 from glfm.toolbox.arguments import Data, Params, read
 from glfm.toolbox.hidden_dict import hidden_of, learn_kinds, read_features
 
-__all__ = ["complete", "infer", "infer_draws"]
+__all__ = ["complete", "infer", "infer_draws", "schedule_of"]
 
 _MOST_DRAWS = 25  # per chain, whatever the number of sweeps
 
@@ -99,7 +99,7 @@ def _sample(table: Data, settings: Params, hidden: Mapping[str, Any] | None) -> 
     )
     problem = LocalProblem(kinds, np.asfortranarray(x), priors)
     seeds = np.random.SeedSequence(settings.seed).spawn(settings.chains)
-    chains = [Chain(problem, _schedule(settings.Niter), seed, i) for i, seed in enumerate(seeds)]
+    chains = [Chain(problem, schedule_of(settings.Niter), seed, i) for i, seed in enumerate(seeds)]
     if Z is not None:
         for chain, seed in zip(chains, seeds, strict=True):
             chain.state = State.start(problem, seed, Z)
@@ -117,7 +117,7 @@ def _sample(table: Data, settings: Params, hidden: Mapping[str, Any] | None) -> 
     return draws, seconds
 
 
-def _schedule(n_sweeps: int) -> Schedule:
+def schedule_of(n_sweeps: int) -> Schedule:
     """Keep at most `_MOST_DRAWS` draws, evenly spaced in the second half."""
     half = n_sweeps - n_sweeps // 2
     n_draws = min(_MOST_DRAWS, half)

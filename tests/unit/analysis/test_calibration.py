@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from sklearn.exceptions import NotFittedError
 
 import glfm
-from glfm.analysis.calibration import HiddenCells, _enclosing_mass, _unlearnt, _verdict, choose_hidden
+from glfm.analysis.calibration import HiddenCells, choose_hidden, coverage_in_words, enclosing_mass, unlearnt
 from glfm.datasets import make_clinic
 from glfm.errors import DataError
 from glfm.frames.frame import Frame
@@ -100,7 +100,7 @@ class TestMass:
         x = np.where(rng.random(n) < 0.5, *drawn)
         if not is_right:  # predictions that are off by one
             cells = learnt.cells([at + 1.0 for at in locations], variances, thetas)
-        mass = _enclosing_mass(cells, x, rng)
+        mass = enclosing_mass(cells, x, rng)
         z = [(np.mean(mass < c) - c) / np.sqrt(c * (1 - c) / n) for c in (0.2, 0.5, 0.8, 0.95)]
         assert (np.max(np.abs(z)) < 4.0) == is_right
 
@@ -166,7 +166,7 @@ class TestResult:
         rng = np.random.default_rng(0)
         frame = pd.DataFrame({"a": rng.normal(size=30), "b": rng.normal(size=30)})
         model = glfm.GLFM({"a": glfm.Real(noise_variance=0.5)}, **{**QUICK, "n_warmup": 5})
-        kinds = _unlearnt(glfm.Schema.infer(frame, model.schema), model.schema)
+        kinds = unlearnt(glfm.Schema.infer(frame, model.schema), model.schema)
         assert kinds["a"] == glfm.Real(noise_variance=0.5)
         assert kinds["b"] == glfm.Real()
 
@@ -208,7 +208,7 @@ def verdict_of(n: int, covers: Sequence[float], **kinds: tuple[int, Sequence[flo
         }
         for name, (size, shares) in rows.items()
     }
-    return _verdict(pd.DataFrame.from_dict(table, orient="index"))
+    return coverage_in_words(pd.DataFrame.from_dict(table, orient="index"))
 
 
 class TestVerdict:

@@ -221,7 +221,7 @@ class TestInformation:
     def test_of_many_rows_some_are_used(self):
         problem = table(learnt())
         rows = np.array([0, 13])
-        two = mutual_information(problem, drawn(problem), of(drawn(problem))._outcomes(), rows)
+        two = mutual_information(problem, drawn(problem), of(drawn(problem)).outcomes(), rows)
         wanted = dense(drawn(problem), np.array([0.5, 0.0, 0.0, 0.5]))
         np.testing.assert_allclose(two, wanted, atol=1e-3)
 

@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import norm
 
 import glfm
-from glfm.analysis.kind_evidence import _by_number, _log_probability, plausible
+from glfm.analysis.kind_evidence import levels_by_number, log_probability, plausible
 from glfm.errors import FitWarning
 from glfm.files import read_table
 from glfm.frames.column import Column
@@ -52,11 +52,15 @@ class TestPlausible:
         assert [kind.name for kind in found] == [rule, *others]
 
     def test_text_in_the_order_of_its_numbers(self) -> None:
-        assert _by_number(("10th", "1st", "2nd")) == ("1st", "2nd", "10th")
-        assert _by_number(("> 50", "10 to 50", "Under 10")) == ("Under 10", "10 to 50", "> 50")
-        assert _by_number(("over 5", "5 or less", "less than 5")) == ("less than 5", "5 or less", "over 5")
-        assert _by_number(("1st", "second")) is None
-        assert _by_number(("1 a", "1 b")) is None
+        assert levels_by_number(("10th", "1st", "2nd")) == ("1st", "2nd", "10th")
+        assert levels_by_number(("> 50", "10 to 50", "Under 10")) == ("Under 10", "10 to 50", "> 50")
+        assert levels_by_number(("over 5", "5 or less", "less than 5")) == (
+            "less than 5",
+            "5 or less",
+            "over 5",
+        )
+        assert levels_by_number(("1st", "second")) is None
+        assert levels_by_number(("1 a", "1 b")) is None
 
 
 class TestProbabilities:
@@ -77,10 +81,10 @@ class TestProbabilities:
         x = np.random.default_rng(0).poisson(2.0, 40) + float(lowest)
         chain = self.fitted(find_kind(name), np.append(x, NAN))
         values = np.arange(0.0, 400.0) - (200.0 if name == "real" else 0.0)
-        p = np.exp(_log_probability(chain, 0, np.full(400, 40), values))
+        p = np.exp(log_probability(chain, 0, np.full(400, 40), values))
         total = np.nansum(p)
         if name == "positive" and lowest:  # what rounds to 0 is never written down as 0
-            total += np.exp(_log_probability(chain, 0, np.array([40]), np.array([0.0])))[0] - p[0]
+            total += np.exp(log_probability(chain, 0, np.array([40]), np.array([0.0])))[0] - p[0]
         assert total == pytest.approx(1.0, abs=1e-6)
 
     def test_densities_would_not(self) -> None:
@@ -104,7 +108,7 @@ class TestProbabilities:
             sd = np.sqrt(draw.variances[0] + kind.aux_variance)
             ends = [kind.link.inverse(values + step) for step in (-0.5, 0.5)]
             total += norm.cdf((ends[1] - mean) / sd) - norm.cdf((ends[0] - mean) / sd)
-        found = np.exp(_log_probability(chain, 0, np.full(12, 30), values))
+        found = np.exp(log_probability(chain, 0, np.full(12, 30), values))
         np.testing.assert_allclose(found, total / len(chain.draws), rtol=1e-9)
 
 

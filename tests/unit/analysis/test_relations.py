@@ -186,7 +186,7 @@ class TestExplain:
         found = one.explain(row, "pulse")
         draw, d = one.draws_[0], 1
         order = np.argsort(-draw.Z.sum(axis=0), kind="stable")
-        placed = explanation._Placed(
+        placed = explanation.PlacedRow(
             read_rows(one.fit_, row)[1][0], np.array([0, 2, 3]), one.fit_.with_draws([draw]), 1
         )
         z = placed.rows.features(0)[placed.itself]
@@ -233,13 +233,13 @@ class TestExplain:
 
     def test_a_row_is_taken_out_of_a_draw(self, model):
         draw = model.draws_[5]
-        features = explanation._others(draw, 3)
-        fewer = explanation._without(draw, 3, features)
+        features = explanation.features_of_others(draw, 3)
+        fewer = explanation.without_row(draw, 3, features)
         assert draw.n_features > fewer.n_features > 0  # the outlier's own feature is gone
         np.testing.assert_array_equal(fewer.Z, np.delete(draw.Z, 3, axis=0)[:, features])
         assert (fewer.Z.sum(axis=0) > 0).all()
         np.testing.assert_array_equal(fewer.weights[1:], draw.weights[1:][features])
-        assert explanation._without(draw, None, explanation._others(draw, None)) is draw
+        assert explanation.without_row(draw, None, explanation.features_of_others(draw, None)) is draw
 
     def test_a_hole_is_explained_as_it_is_imputed(self, model):
         for row, column in (("p5", "weight"), ("p6", "diet")):

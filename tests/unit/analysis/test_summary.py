@@ -6,7 +6,7 @@ import pytest
 
 import glfm
 from glfm.analysis.effects import implications, noticeable
-from glfm.analysis.summary import _status
+from glfm.analysis.summary import Summary, feature_status
 from glfm.errors import SchemaError
 from glfm.posterior.alignment import Alignment, representative
 from tables import QUICK, people
@@ -83,7 +83,7 @@ class TestFeatures:
     )
     def test_status(self, changes, has_effect, status):
         row = pd.Series({"share": 0.3, "rows": 30, "stability": 0.9} | changes)
-        assert _status(row, has_effect) == status
+        assert feature_status(row, has_effect) == status
 
     def test_it_is_a_copy(self, model):
         table = model.features()
@@ -92,10 +92,10 @@ class TestFeatures:
 
     def test_more_draws_are_read_anew(self):
         model = glfm.GLFM(**{**QUICK, "n_draws": 4}).fit(people(30).drop(columns="name"))
-        before = model._summary
-        assert model._summary is before
-        model.continue_fit(2)
-        assert model._summary is not before
+        before = model.features()
+        after = model.continue_fit(2).features()
+        pd.testing.assert_frame_equal(after, Summary(model.fit_).features)
+        assert not after.equals(before)
 
     def test_no_features_at_all(self):
         frame = people(30)[["noise", "town"]]

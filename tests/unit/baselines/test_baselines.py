@@ -86,7 +86,7 @@ def test_a_score_is_the_average_of_the_draws_normals(fitted):
     """By hand: the mixture over draws of normals in the units of the values."""
     rows = np.arange(60)
     frame = small()
-    means, sds = fitted._components(0, rows)
+    means, sds = fitted.components(0, rows)
     center, spread = np.nanmean(frame["real"]), np.nanstd(frame["real"])
     by_hand = stats.norm.pdf(frame["real"].to_numpy()[:, None], center + spread * means, spread * sds)
     np.testing.assert_allclose(fitted.log_likelihood(frame)["real"], np.log(by_hand.mean(axis=1)), rtol=1e-6)

@@ -273,10 +273,10 @@ class TestStop:
         model = deepcopy(fitted)
         before, filled = deepcopy(model.draws_), model.impute()
 
-        def fail(*_):
+        def fail(*_, **__):
             raise error
 
-        monkeypatch.setattr(model, "_run", fail)
+        monkeypatch.setattr(glfm.LocalEngine, "run", fail)
         with pytest.raises(error):
             model.append(NEW)
         monkeypatch.undo()

@@ -10,11 +10,13 @@ import pytest
 from scipy import stats
 from scipy.special import gammaln
 
+from glfm.kernels.arrays import FeaturePrior, Matrices, Rows
 from glfm.kernels.collapsed import sweep_rows
 from glfm.kernels.feature_moves import add_or_drop_features, recode_features
 from glfm.kernels.linalg import cholesky, invert, solve_lower, solve_upper
-from glfm.kernels.matrices import refresh, sum_rows
+from glfm.kernels.matrices import refresh
 from glfm.kernels.random import stream
+from glfm.kernels.row_sums import sum_rows
 from glfm.kinds.real import Real
 from glfm.sampling.collapsed import CollapsedSampler
 from glfm.sampling.priors import Priors
@@ -44,37 +46,32 @@ class Setup:
         room, S = self.Z.shape[1], self.Y.shape[1]
         self.starts = np.concatenate([[0], np.cumsum(self.missing.sum(axis=1))]).astype(np.int64)
         self.columns = np.nonzero(self.missing)[1].astype(np.int32)
-        self.A, self.L = np.zeros((room, room)), np.zeros((room, S))
-        self.Q, self.M, self.G = np.zeros((room, room)), np.zeros((room, S)), np.zeros((room, room))
+        square, wide = (room, room), (room, S)
+        self.matrices = Matrices(*(np.zeros(shape) for shape in (square, wide, square, wide, square)))
         self.drift = 0.0
         self.counts = np.zeros(room, dtype=np.int64)
         self.counts[: self.width] = self.Z[:, : self.width].sum(axis=0)
-        sum_rows(self.Z, self.width, self.Y, self.inv_sd, self.A, self.L)
-        refresh(self.A, self.L, self.width, self.weight_variance, self.Q, self.M, self.G)
+        sum_rows(self.Z, self.width, self.Y, self.inv_sd, self.matrices.ZZ, self.matrices.ZY)
+        refresh(self.matrices, self.width, self.weight_variance)
+
+    @property
+    def rows(self) -> Rows:
+        return Rows(self.Z, self.counts, self.Y, self.inv_sd, self.starts, self.columns, self.pinned)
+
+    @property
+    def prior(self) -> FeaturePrior:
+        return FeaturePrior(self.bias, len(self.Z), self.alpha, self.weight_variance, self.max_width)
 
     def sweep(self, start: int = 0) -> None:
         row, self.width, needed, self.drift = sweep_rows(
             self.rng,
-            self.Z,
+            self.rows,
             self.width,
-            self.bias,
-            self.counts,
-            self.Y,
-            self.starts,
-            self.columns,
-            self.pinned,
+            self.prior,
             np.log(np.maximum(np.arange(self.Z.shape[0] + 1.0), 1.0)),
-            self.inv_sd,
-            self.alpha,
-            self.weight_variance,
-            self.max_width,
+            self.matrices,
             start,
             self.Z.shape[0],
-            self.A,
-            self.L,
-            self.Q,
-            self.M,
-            self.G,
         )
         assert row == self.Z.shape[0], "the arrays were too small for this test"
         assert needed == self.width
@@ -130,10 +127,9 @@ def check_against_scratch(setup: Setup, tolerance: float = 1e-10) -> None:
     Z, Y, K = setup.features, setup.standard, setup.width
     Q = np.linalg.inv(Z.T @ Z + np.eye(K) / setup.weight_variance) if K else np.empty((0, 0))
     M = Q @ (Z.T @ Y)
-    exact = {"A": Z.T @ Z, "L": Z.T @ Y, "Q": Q, "M": M, "G": M @ M.T}
-    for name, right in exact.items():
-        kept = getattr(setup, name)
-        kept = kept[:K] if name in "LM" else kept[:K, :K]
+    exact = Matrices(ZZ=Z.T @ Z, ZY=Z.T @ Y, inverse=Q, means=M, gram=M @ M.T)
+    for name, right in exact._asdict().items():
+        kept = getattr(setup.matrices, name)[: len(right), : right.shape[1]]
         scale = max(1.0, np.abs(right).max(initial=0.0))
         np.testing.assert_allclose(kept, right, rtol=0, atol=tolerance * scale, err_msg=name)
     np.testing.assert_array_equal(setup.counts[:K], setup.Z[:, :K].sum(axis=0))
@@ -290,14 +286,14 @@ def repeat_row(setup: Setup, row: int, n: int):
     shared, _, Q, M, _ = leave_one_out(setup, row)
     keys = {setup.Z[:row, k].tobytes(): i for i, k in enumerate(shared)}
     assert len(keys) == shared.size, "features are told apart by the other rows"
-    arrays = ("Z", "Y", "counts", "A", "L", "Q", "M", "G")
-    saved = {name: getattr(setup, name).copy() for name in arrays}
+    arrays = (setup.Z, setup.Y, setup.counts, *setup.matrices)
+    saved = [array.copy() for array in arrays]
     width = setup.width
     moves: dict[tuple, int] = {}
     holes = []
     for _ in range(n):
-        for name in arrays:
-            getattr(setup, name)[...] = saved[name]
+        for array, before in zip(arrays, saved, strict=True):
+            array[...] = before
         setup.width = width
         setup.sweep(start=row)
         z = np.zeros(shared.size, dtype=int)
@@ -312,8 +308,8 @@ def repeat_row(setup: Setup, row: int, n: int):
         sd = math.sqrt(1.0 + z @ Q @ z + own * setup.weight_variance)
         holes.append(((setup.standard[row] - z @ M) / sd)[setup.missing[row]])
     check_against_scratch(setup)
-    for name in arrays:
-        getattr(setup, name)[...] = saved[name]
+    for array, before in zip(arrays, saved, strict=True):
+        array[...] = before
     setup.width = width
     return moves, np.array(holes)
 
@@ -470,22 +466,7 @@ def test_recoding_visits_the_codes_with_their_posterior() -> None:
     sweeps = 40_000
     states = []
     for _ in range(sweeps):
-        recode_features(
-            setup.rng,
-            setup.Z,
-            setup.width,
-            setup.bias,
-            setup.counts,
-            setup.Y,
-            setup.inv_sd,
-            setup.weight_variance,
-            0,
-            setup.A,
-            setup.L,
-            setup.Q,
-            setup.M,
-            setup.G,
-        )
+        recode_features(setup.rng, setup.rows, setup.width, setup.prior, 0, setup.matrices)
         key = setup.Z[:, : setup.width].tobytes()
         table.setdefault(key, recoded_posterior(setup, setup.features))
         states.append(key)
@@ -500,8 +481,9 @@ def test_recoding_visits_the_codes_with_their_posterior() -> None:
     assert np.abs((hits.mean(axis=0) - p) / error)[common].max() < 4.0
     flat = np.full(p.size, 1.0 / p.size)  # a move that took every proposal would visit all alike
     assert np.abs((hits.mean(axis=0) - flat) / error)[common].max() > 6.0
-    np.testing.assert_allclose(setup.A[: setup.width, : setup.width], setup.features.T @ setup.features)
-    np.testing.assert_allclose(setup.L[: setup.width], setup.features.T @ setup.standard, atol=1e-10)
+    K, matrices = setup.width, setup.matrices
+    np.testing.assert_allclose(matrices.ZZ[:K, :K], setup.features.T @ setup.features)
+    np.testing.assert_allclose(matrices.ZY[:K], setup.features.T @ setup.standard, atol=1e-10)
 
 
 def test_adding_and_dropping_visits_the_features_with_their_posterior() -> None:
@@ -526,25 +508,7 @@ def test_adding_and_dropping_visits_the_features_with_their_posterior() -> None:
 
     states = []
     for _ in range(40_000):
-        setup.width = add_or_drop_features(
-            setup.rng,
-            setup.Z,
-            setup.width,
-            setup.bias,
-            setup.counts,
-            setup.Y,
-            setup.pinned,
-            3,
-            setup.inv_sd,
-            setup.alpha,
-            setup.weight_variance,
-            setup.max_width,
-            setup.A,
-            setup.L,
-            setup.Q,
-            setup.M,
-            setup.G,
-        )
+        setup.width = add_or_drop_features(setup.rng, setup.rows, setup.width, setup.prior, 3, setup.matrices)
         Z = setup.Z[:, setup.bias : setup.width].astype(np.int64)
         states.append(names[tuple(sorted(column.tobytes() for column in Z.T))])
     hits = np.eye(len(codes))[states].reshape(100, -1, len(codes)).mean(axis=1)
@@ -555,7 +519,8 @@ def test_adding_and_dropping_visits_the_features_with_their_posterior() -> None:
     assert np.abs((hits.mean(axis=0) - p) / error)[common].max() < 4.0
     wrong = posterior(1.2 * setup.alpha)
     assert np.abs((hits.mean(axis=0) - wrong) / error)[common].max() > 6.0
-    np.testing.assert_allclose(setup.A[: setup.width, : setup.width], setup.features.T @ setup.features)
-    np.testing.assert_allclose(setup.L[: setup.width], setup.features.T @ setup.standard, atol=1e-10)
-    P = setup.features.T @ setup.features + np.eye(setup.width) / setup.weight_variance
-    np.testing.assert_allclose(setup.Q[: setup.width, : setup.width], np.linalg.inv(P), atol=1e-10)
+    K, matrices = setup.width, setup.matrices
+    np.testing.assert_allclose(matrices.ZZ[:K, :K], setup.features.T @ setup.features)
+    np.testing.assert_allclose(matrices.ZY[:K], setup.features.T @ setup.standard, atol=1e-10)
+    P = setup.features.T @ setup.features + np.eye(K) / setup.weight_variance
+    np.testing.assert_allclose(matrices.inverse[:K, :K], np.linalg.inv(P), atol=1e-10)

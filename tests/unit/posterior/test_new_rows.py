@@ -116,7 +116,11 @@ class TestPredictive:
         rows = rows_for(model.fit_, X, "error")[1]
         full = [t for t, draw in enumerate(model.draws_) if draw.n_features == 2]
         assert full
-        assert all(rows._drawn[t].with_singletons.size == 0 for t in full)
+        for t in full:  # where there is no room for more, a row's features are those of the draw
+            draw = model.draws_[t]
+            everything = slice(0, draw.weights.shape[1])
+            expected = np.column_stack([np.ones(len(X)), rows.features(t)]) @ draw.weights
+            np.testing.assert_allclose(rows.location(t, np.arange(len(X)), everything), expected)
 
     def test_samples_differ_from_draw_to_draw(self, model, X):
         first, second = model.impute(X, n=2)

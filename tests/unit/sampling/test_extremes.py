@@ -8,6 +8,7 @@ import pytest
 
 import glfm
 from glfm.errors import DataError, FitWarning
+from glfm.kernels.arrays import Matrices
 from glfm.kernels.matrices import drift
 from glfm.kinds import KINDS
 
@@ -180,13 +181,12 @@ def _matrices(weight_variance=1.0, K=6, S=4):
     Y = _normals(50 * S).reshape(50, S)
     A, L = Z.T @ Z, Z.T @ Y
     Q = np.linalg.inv(A + np.eye(K) / weight_variance)
-    return A, L, Q, Q @ L, (Q @ L) @ (Q @ L).T
+    return Matrices(A, L, Q, Q @ L, (Q @ L) @ (Q @ L).T)
 
 
 @pytest.mark.parametrize("weight_variance", [0.01, 1.0, 1e4])
 def test_sound_matrices_have_not_drifted(weight_variance):
-    A, L, Q, M, G = _matrices(weight_variance)
-    assert drift(A, L, 6, weight_variance, Q, M, G) < 1e-12
+    assert drift(_matrices(weight_variance), 6, weight_variance) < 1e-12
 
 
 @pytest.mark.parametrize("which", [2, 3, 4])
@@ -194,6 +194,6 @@ def test_sound_matrices_have_not_drifted(weight_variance):
 def test_drift_is_seen_wherever_it_is(which, place):
     matrices = _matrices()
     matrices[which][place] += 1e-3
-    assert 1e-5 < drift(*matrices[:2], 6, 1.0, *matrices[2:]) < 1.0
+    assert 1e-5 < drift(matrices, 6, 1.0) < 1.0
     matrices[which][place] = np.nan
-    assert drift(*matrices[:2], 6, 1.0, *matrices[2:]) == np.inf
+    assert drift(matrices, 6, 1.0) == np.inf

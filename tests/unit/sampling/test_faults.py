@@ -63,9 +63,10 @@ def plant(monkeypatch, step, spoil, sweep=7, chain=1):
     doomed = []
 
     def wrong(self, state, *more):
-        right(self, state, *more)
+        found = right(self, state, *more)
         if state.sweep == sweep - 1 and any(one is self for one in doomed):
             spoil(state)
+        return found
 
     def watched(self, *more):
         if self.index == chain:
@@ -97,15 +98,13 @@ def test_without_the_check_garbage_would_come_back(frame, monkeypatch):
 
 
 def test_matrices_that_drift_are_noticed(frame, monkeypatch):
-    def spoil(sampler, state, *more):
-        draw(sampler, state, *more)
-        sampler._solved[0][0, 0] *= 1.0 + 1e-4
+    def spoil(sampler, state):
+        matrices = gather(sampler, state)
+        matrices.inverse[0, 0] *= 1.0 + 1e-4
+        return matrices
 
-    draw = CollapsedSampler._make_room
-    monkeypatch.setattr(CollapsedSampler, "_make_room", spoil)  # before each sweep over the rows
-    from glfm.sampling import collapsed as module
-
-    monkeypatch.setattr(module, "refresh", lambda *_: None)  # which would mend it
+    gather = CollapsedSampler.gather
+    monkeypatch.setattr(CollapsedSampler, "gather", spoil)  # before each sweep over the rows
     with pytest.raises(SamplerError, match="the matrices of the features have drifted by"):
         glfm.GLFM(**SETTINGS).fit(frame)
 

@@ -176,9 +176,10 @@ class TestModel:
 
     @pytest.mark.parametrize(("n_rows", "n_shards"), [(19_999, 0), (20_000, 1), (100_000, 2)])
     def test_auto_is_hybrid_for_many_rows(self, n_rows: int, n_shards: int) -> None:
-        many = LocalProblem({"height": KINDS["height"]}, np.zeros((n_rows, 1)), Priors())
-        assert glfm.GLFM()._n_shards(many, glfm.LocalEngine()) == n_shards
-        assert glfm.GLFM(sampler="collapsed")._n_shards(many, glfm.LocalEngine()) == 0
+        many = pd.DataFrame({"height": np.random.default_rng(0).standard_normal(n_rows)})
+        one_sweep = {"n_chains": 1, "n_warmup": 0, "n_draws": 1, "max_features": 0, "progress": False}
+        fit = glfm.GLFM(**one_sweep).fit(many).fit_
+        assert [chain.n_shards for chain in fit.chains] == [n_shards]
 
     def test_goes_on_and_comes_back_from_a_file(self, tmp_path: Path) -> None:
         model = self.fit(sampler="hybrid", engine=glfm.LocalEngine(2))

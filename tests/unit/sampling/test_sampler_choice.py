@@ -62,7 +62,7 @@ def read_numbers(directory: Path, name: str) -> dict[str, tuple[str, Column]]:
 def violations(kind: NumericKind, x: np.ndarray) -> list[str]:
     """Return in which ways the pseudo-values of observed `x` break the rule."""
     w = kind.pseudo(x)
-    points = kind._representatives(x)
+    points = kind.representatives(x)
     z = (points - points.mean()) / (points.std() or 1.0)
     far = np.abs(w) > np.maximum(_FAR, _FARTHER * np.abs(z))
     broken = []

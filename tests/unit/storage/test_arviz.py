@@ -10,7 +10,8 @@ import pytest
 
 import glfm
 from glfm.kinds.levelled import LevelledKind
-from glfm.storage.arviz import _free_name
+from glfm.posterior.alignment import Alignment
+from glfm.storage.arviz import free_name
 
 matplotlib.use("agg")
 
@@ -87,7 +88,7 @@ def test_quantities_without_labels(model, data):
 
 def test_features_have_real_names(model, data):
     features = data["features"]
-    aligned = model._summary.aligned
+    aligned = Alignment.of(model.draws_)
     assert features["feature"].values.tolist() == list(model.get_feature_names_out())
     assert features["pseudo_column"].values.tolist() == [
         "change",
@@ -186,7 +187,7 @@ def test_row_labels(index, first):
 
 
 def test_names_of_columns_that_are_taken():
-    assert [_free_name(name, ["x"]) for name in ("x", "chain", "x: row", "cell")] == [
+    assert [free_name(name, ["x"]) for name in ("x", "chain", "x: row", "cell")] == [
         "x",
         "chain_",
         "x: row_",

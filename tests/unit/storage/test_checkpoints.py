@@ -393,10 +393,10 @@ class TestTrouble:
 
         real = CollapsedSampler.draw_weights
 
-        def fails(self, state):
+        def fails(self, state, matrices):
             if state.sweep == 9:
                 raise SamplerError("The weights are not finite.")
-            real(self, state)
+            real(self, state, matrices)
 
         monkeypatch.setattr(CollapsedSampler, "draw_weights", fails)
         model = glfm.GLFM(**ENDLESS)
@@ -539,6 +539,6 @@ class TestInterrupt:
             thread.join()
         assert [chain.state.sweep for chain in model.fit_.chains] == [7, 7]
         assert_same_draws(model.draws_, before)
-        assert all(sampler._sums[0].size == 0 for sampler in left), "nobody has worked with these"
+        assert all(set(vars(sampler)) <= {"problem", "pool"} for sampler in left), "no work space is shared"
         assert_same_draws(fit(frame, resume=tmp_path / "run.ckpt").draws_, whole.draws_)
         assert_same_draws(model.continue_fit(2).draws_, fit(frame, {**SETTINGS, "n_draws": 6}).draws_)

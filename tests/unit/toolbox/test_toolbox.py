@@ -9,7 +9,7 @@ from scipy.stats import norm
 
 from glfm import toolbox as GLFM  # noqa: N812
 from glfm.errors import DataError, FitWarning, SchemaError
-from glfm.toolbox.infer import _schedule
+from glfm.toolbox.infer import schedule_of
 
 QUICK = {"Niter": 40, "chains": 2, "verbose": 0, "maxK": 20, "missing": None}
 
@@ -405,7 +405,7 @@ def test_fault_silent_early_stop_at_outliers():
 
 def test_fault_memory_grows_with_every_sweep():
     for n_sweeps in (1, 2, 7, 50, 1000, 12345):
-        schedule = _schedule(n_sweeps)
+        schedule = schedule_of(n_sweeps)
         assert schedule.n_sweeps == n_sweeps
         assert schedule.n_draws <= 25
         assert schedule.n_warmup >= n_sweeps // 2
