@@ -133,11 +133,8 @@ class Frame(ABC):
                 f"The values have {given.n_rows} rows but the table has {self.n_rows}: "
                 "give one row of values for each of its rows."
             )
-        unknown = [name for name in given.names if name not in self.names]
-        if unknown:
-            raise DataError(
-                f"The values have a column {unknown[0]!r} that the table has not: use the table's names."
-            )
+        for name in given.names:
+            check_name(name, self.names, "column", DataError)
         if not self.has_rows_of(given):
             raise DataError("The values have other row labels than the table: put them into its order.")
         return given

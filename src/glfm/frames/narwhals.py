@@ -11,21 +11,8 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from glfm.frames import dtypes
 from glfm.frames.column import Column, ColumnType
-from glfm.frames.dtypes import (
-    LEVELS,
-    NUMBERS,
-    UNLIMITED,
-    Limits,
-    Rows,
-    convert,
-    decimal_limits,
-    fill_dictionary,
-    like_observed,
-    number_limits,
-    object_array,
-    object_column,
-)
 from glfm.frames.frame import Frame, inferable
 from glfm.frames.times import clip_times
 
@@ -43,7 +30,7 @@ class NarwhalsFrame(Frame):
     def column(self, name: str) -> Column:
         series = self._data.get_column(self.names[self._position(name)])
         column_type = _column_type(series)
-        if column_type in NUMBERS:
+        if column_type in dtypes.NUMBERS:
             # Arrow refuses to cast integers that no float equals; polars must cast 128-bit integers.
             uncast = column_type == "integer" and self._backend.is_pyarrow()
             numbers = series if uncast else series.cast(nw.Float64())
@@ -51,9 +38,9 @@ class NarwhalsFrame(Frame):
         levels: Any = None
         if isinstance(series.dtype, nw.Enum):
             levels = series.dtype.categories
-        elif column_type in LEVELS and self._backend.is_pyarrow():
+        elif column_type in dtypes.LEVELS and self._backend.is_pyarrow():
             levels = series.cat.get_categories().to_list()
-        return object_column(name, column_type, object_array(series.to_list()), levels)
+        return dtypes.object_column(name, column_type, dtypes.object_array(series.to_list()), levels)
 
     def resized(self, n_rows: int, labels: Any = None) -> Frame:
         other = copy(self)
@@ -65,20 +52,20 @@ class NarwhalsFrame(Frame):
         columns = {name: self._native(name, array) for name, array in values.items()}
         return nw.from_dict(columns, backend=self._backend).to_native()
 
-    def _set_cells(self, column: Column, values: NDArray[Any], rows: Rows) -> Any:
+    def _set_cells(self, column: Column, values: NDArray[Any], rows: dtypes.Rows) -> Any:
         series = self._data.get_column(column.name)
         native = series.to_native()
         dtype = native.dtype if self._backend.is_polars() else native.type
         column_type = "date" if column.type == "date" else _column_type(series)
         if series.dtype == nw.Object:
-            objects = object_array(series.to_list())
-            objects[rows] = like_observed(values, column, objects[~column.missing])
+            objects = dtypes.object_array(series.to_list())
+            objects[rows] = dtypes.like_observed(values, column, objects[~column.missing])
             return type(native)(column.name, objects.tolist(), dtype=dtype)
-        converted = convert(values, column_type, _limits(series, dtype), column.declared_levels)
+        converted = dtypes.convert(values, column_type, _limits(series, dtype), column.declared_levels)
         if converted is None:
             return None
-        if column_type in LEVELS and self._backend.is_pyarrow():
-            return fill_dictionary(native, converted, rows)
+        if column_type in dtypes.LEVELS and self._backend.is_pyarrow():
+            return dtypes.fill_dictionary(native, converted, rows)
         if self._backend.is_pyarrow() and str(dtype) == "string_view":  # arrow cannot take elements of it
             import pyarrow as pa
 
@@ -88,7 +75,7 @@ class NarwhalsFrame(Frame):
             return pa.chunked_array([pa.array(whole, dtype)])
         if _is_decimal(series):
             # Some libraries truncate the digits of a float instead of rounding.
-            converted = object_array([Decimal(f"{value:.{dtype.scale}f}") for value in converted])
+            converted = dtypes.object_array([Decimal(f"{value:.{dtype.scale}f}") for value in converted])
         if column_type == "date":
             converted = clip_times(converted, dtype)
         # Arrow would refuse to drop the microseconds of a time.
@@ -151,9 +138,10 @@ def _is_decimal(series: nw.Series[Any]) -> bool:
     return arrow or series.dtype == nw.Decimal
 
 
-def _limits(series: nw.Series[Any], native: Any) -> Limits:
+def _limits(series: nw.Series[Any], native: Any) -> dtypes.Limits:
     """Return the smallest and the largest number that a polars or arrow column can hold."""
-    dtype = series.dtype
     if _is_decimal(series):
-        return decimal_limits(native)
-    return number_limits(str(dtype).lower().replace("128", "64")) if dtype.is_numeric() else UNLIMITED
+        return dtypes.decimal_limits(native)
+    if not series.dtype.is_numeric():
+        return dtypes.UNLIMITED
+    return dtypes.number_limits(str(series.dtype).lower().replace("128", "64"))

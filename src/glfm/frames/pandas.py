@@ -12,23 +12,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from glfm.frames import dtypes
 from glfm.frames.column import Column, ColumnType
-from glfm.frames.dtypes import (
-    DATES,
-    LEVELS,
-    NUMBERS,
-    UNLIMITED,
-    Limits,
-    Rows,
-    convert,
-    decimal_limits,
-    dictionary_levels,
-    fill_dictionary,
-    like_observed,
-    number_limits,
-    object_array,
-    object_column,
-)
 from glfm.frames.frame import Frame
 from glfm.frames.times import clip_times
 
@@ -65,23 +50,21 @@ class PandasFrame(Frame):
     def column(self, name: str) -> Column:
         series = self._series(name)
         column_type = _column_type(series.dtype)
-        if column_type in NUMBERS:
+        if column_type in dtypes.NUMBERS:
             return Column(name, series.to_numpy(dtype=np.float64, na_value=np.nan, copy=True), column_type)
         if isinstance(series.dtype, pd.CategoricalDtype):
             levels = series.cat.categories.tolist()
-            # The code of a hole is -1, the last place.
-            return object_column(
-                name, column_type, object_array([*levels, None])[series.cat.codes.to_numpy()], levels
-            )
-        if column_type == "other" and isinstance(
-            series.dtype, pd.ArrowDtype
-        ):  # pandas cannot convert all of them
-            objects = object_array(series.array.__arrow_array__().to_pylist())
+            # The code of a missing cell is -1, the last place.
+            objects = dtypes.object_array([*levels, None])[series.cat.codes.to_numpy()]
+            return dtypes.object_column(name, column_type, objects, levels)
+        is_arrow = isinstance(series.dtype, pd.ArrowDtype)
+        if column_type == "other" and is_arrow:  # pandas cannot convert all of them
+            objects = dtypes.object_array(series.array.__arrow_array__().to_pylist())
         else:
             objects = series.to_numpy(dtype=object)
-        if column_type not in LEVELS:
-            return object_column(name, column_type, objects)
-        return object_column(name, column_type, objects, dictionary_levels(series.array.__arrow_array__()))
+        is_dictionary = column_type in dtypes.LEVELS
+        levels = dtypes.dictionary_levels(series.array.__arrow_array__()) if is_dictionary else None
+        return dtypes.object_column(name, column_type, objects, levels)
 
     def new(self, values: Mapping[str, NDArray[Any]]) -> Any:
         columns = {i: self._native(name, values[name]) for i, name in enumerate(values)}
@@ -92,26 +75,26 @@ class PandasFrame(Frame):
             frame.columns = pd.Index(list(values))
         return frame
 
-    def _set_cells(self, column: Column, values: NDArray[Any], rows: Rows) -> Any:
+    def _set_cells(self, column: Column, values: NDArray[Any], rows: dtypes.Rows) -> Any:
         series = self._series(column.name)
         dtype, array = series.dtype, series.array.copy()
         if pd.api.types.is_object_dtype(dtype):
-            array[rows] = like_observed(values, column, series.to_numpy()[~column.missing])
+            array[rows] = dtypes.like_observed(values, column, series.to_numpy()[~column.missing])
             # A series, since pandas would judge a bare array by its values.
             return pd.Series(array.to_numpy(), index=series.index, dtype=object)
         column_type = _column_type(dtype)
         is_category = isinstance(dtype, pd.CategoricalDtype)
         levels = None if is_category else column.declared_levels
-        if is_category and column.type in LEVELS:
-            converted: Any = object_array(values.tolist())
+        if is_category and column.type in dtypes.LEVELS:
+            converted: Any = dtypes.object_array(values.tolist())
         else:
-            converted = convert(values, column_type, _limits(dtype), levels)
+            converted = dtypes.convert(values, column_type, _limits(dtype), levels)
         if converted is None:
             return None
         if is_category:
             array = array.add_categories([v for v in dict.fromkeys(converted) if v not in array.categories])
-        elif column_type in LEVELS:
-            return type(array)(fill_dictionary(array.__arrow_array__(), converted, rows))
+        elif column_type in dtypes.LEVELS:
+            return type(array)(dtypes.fill_dictionary(array.__arrow_array__(), converted, rows))
         elif column_type == "date":
             array[rows] = _times(converted, dtype)
             return array
@@ -153,15 +136,15 @@ def _column_type(dtype: Any) -> ColumnType:
         return "float"
     if issubclass(dtype.type, str):
         return "string"
-    return "date" if dtype.kind in "mM" or issubclass(dtype.type, DATES) else "other"
+    return "date" if dtype.kind in "mM" or issubclass(dtype.type, dtypes.DATES) else "other"
 
 
-def _limits(dtype: Any) -> Limits:
+def _limits(dtype: Any) -> dtypes.Limits:
     """Return the smallest and the largest number that a pandas dtype can hold."""
     if isinstance(dtype, pd.ArrowDtype) and issubclass(dtype.type, Decimal):
-        return decimal_limits(dtype.pyarrow_dtype)
+        return dtypes.decimal_limits(dtype.pyarrow_dtype)
     dtype = dtype.subtype if isinstance(dtype, pd.SparseDtype) else dtype
-    return number_limits(f"{dtype.kind}{dtype.itemsize}") if dtype.kind in "iuf" else UNLIMITED
+    return dtypes.number_limits(f"{dtype.kind}{dtype.itemsize}") if dtype.kind in "iuf" else dtypes.UNLIMITED
 
 
 def _times(values: NDArray[Any], dtype: Any) -> Any:

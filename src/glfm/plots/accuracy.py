@@ -24,15 +24,7 @@ _MARKERS = "osD^vP"
 
 
 def draw_errors(values: Mapping[str, Mapping[str, float]], *, ax: Axes) -> list[BarContainer]:
-    """Draw errors as bars, one group per outer key and one colour per inner key.
-
-    Parameters
-    ----------
-    values
-        {what: {method: error}}, with the same methods throughout; the first one is highlighted.
-    ax
-        Where to draw.
-    """
+    """Draw errors, {group: {method: error}}, as bars; all groups have the same methods."""
     methods = list(next(iter(values.values())))
     shades = [BLUE, GREY, INK]
     height = 0.8 / len(methods)
@@ -56,17 +48,7 @@ def draw_errors(values: Mapping[str, Mapping[str, float]], *, ax: Axes) -> list[
 def draw_intervals(
     truth: FloatArray, middle: FloatArray, lower: FloatArray, upper: FloatArray, *, ax: Axes
 ) -> tuple[LineCollection, PathCollection, PathCollection]:
-    """Draw predicted intervals with the true values, sorted by the middle of the interval.
-
-    Parameters
-    ----------
-    truth
-        The true values.
-    middle, lower, upper
-        The prediction for each.
-    ax
-        Where to draw.
-    """
+    """Draw predicted intervals with the true values, sorted by the middle of the interval."""
     order = np.lexsort((truth, middle))
     truth, middle, lower, upper = (np.asarray(part, float)[order] for part in (truth, middle, lower, upper))
     missed = (truth < lower) | (truth > upper)
@@ -90,18 +72,8 @@ def draw_coverage(
 ) -> dict[str, PathCollection]:
     """Draw the share of cells inside of intervals over the mass of the intervals.
 
-    A pale bar covers 95 % of the sampling distribution for the number of cells.
-
-    Parameters
-    ----------
-    masses
-        Masses of the intervals.
-    observed
-        Per group, the share of cells inside of the intervals of each mass.
-    sizes
-        Number of cells of each group.
-    ax
-        Where to draw.
+    `observed` has the shares of each group, one per mass, and `sizes` the number of cells. A pale bar covers
+    95 % of the sampling distribution for that number.
     """
     nominal = np.asarray(masses, dtype=np.float64)
     at = np.arange(nominal.size)
@@ -149,18 +121,9 @@ def draw_sensitivity(
     threshold: float | None = None,
     tipping: Iterable[float] | None = None,
 ) -> list[Artist]:
-    """Draw an estimate and its interval over a shift of imputed cells.
+    """Draw an estimate and its interval over the shift of imputed cells that is the index of `table`.
 
-    Parameters
-    ----------
-    table
-        `estimate`, `lower` and `upper`, indexed by the shift.
-    ax
-        Where to draw.
-    threshold
-        A value to draw a line at.
-    tipping
-        Where the threshold is crossed; NaN: nowhere.
+    A line marks the `threshold`, and points where the estimate crosses it (`tipping`, NaN for nowhere).
     """
     at = table.index.to_numpy(dtype=np.float64)
     lower, upper = table["lower"].to_numpy(np.float64), table["upper"].to_numpy(np.float64)

@@ -234,19 +234,7 @@ def draw_shares_by(table: pd.DataFrame, by: str, ax: Axes | None) -> Artists:
 def draw_feature_matrix(
     Z: NDArray[np.bool_], names: Sequence[str], *, ax: Axes, marked: NDArray[np.bool_] | None = None
 ) -> AxesImage:
-    """Draw which row has which feature, one line per row.
-
-    Parameters
-    ----------
-    Z
-        Rows x features.
-    names
-        Names of the features.
-    ax
-        Where to draw.
-    marked
-        Cells to mark, such as those that differ from the truth.
-    """
+    """Draw which row has which feature (rows x features); `marked` cells have another colour."""
     shade = Z.astype(np.float64)
     if marked is not None:
         shade[marked] = 2.0
