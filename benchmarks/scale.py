@@ -49,7 +49,7 @@ def problem_of(frame: Any, schema: Any = None) -> Problem:
     """Return what a chain is conditioned on."""
     read = Frame.read(frame)
     kinds = Schema.infer(read, schema).kinds
-    return LocalProblem(kinds, encode(read, kinds).x, Priors())
+    return LocalProblem(kinds, encode(read, kinds), Priors())
 
 
 # ---- samplers side by side

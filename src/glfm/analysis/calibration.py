@@ -129,7 +129,7 @@ def certify(
     time_budget: float | None = None,
 ) -> Calibration:
     """Hide cells of a table, fit a clone of the model to the rest, and judge what it says of them."""
-    x = encode(frame, schema.kinds).x
+    x = encode(frame, schema.kinds)
     rng = np.random.default_rng(seed.spawn(1)[0])
     hidden = choose_hidden(x, schema.kinds, fraction, rng)
     columns = {name: hidden[:, d] for d, name in enumerate(schema.kinds)}

@@ -35,7 +35,7 @@ class GaussianBaseline(BaseEstimator, ABC):  # type: ignore[misc]
         """Draw from the posterior given a table; see `glfm.GLFM.fit`."""
         frame = Frame.read(X)
         schema = Schema.infer(frame, self.schema)
-        x = encode(frame, schema.kinds).x
+        x = encode(frame, schema.kinds)
         self._center, self._spread = np.array([_moments(column) for column in x.T]).T
         self._draw((x - self._center) / self._spread)
         self.schema_, self._frame = schema, frame

@@ -42,7 +42,7 @@ def announce(model: GLFM, data: Any, say: Callable[[str], None]) -> None:
         warnings.simplefilter("ignore")  # the fit will warn again
         frame = Frame.read(data)
         schema = Schema.infer(frame, model.schema)
-    x = encode(frame, schema.kinds).x
+    x = encode(frame, schema.kinds)
     ignored = f" ({len(schema.ignored)} of them ignored)" if schema.ignored else ""
     missing = f"{np.isnan(x).mean():.1%} of the cells missing"
     say(f"{frame.n_rows:,} rows, {len(frame.names):,} columns{ignored}, {missing}.")

@@ -153,7 +153,7 @@ def encoded(part: pd.DataFrame, kinds: Mapping[str, Kind], number: int) -> Float
     if not len(part):
         return np.empty((0, len(kinds)))
     try:
-        return encode(Frame.read(part), kinds).x
+        return encode(Frame.read(part), kinds)
     except DataError as error:
         raise DataError(f"Partition {number}: {str(error)[:1].lower()}{str(error)[1:]}") from None
 
@@ -200,7 +200,7 @@ def complete(part: pd.DataFrame, fit: Fit, number: int, how: How, n: int) -> lis
     if not len(part):
         return [part] * n
     frame, kinds, seed = Frame.read(part), fit.problem.kinds, fit.seed
-    problem = LocalProblem(kinds, encode(frame, kinds).x, fit.problem.priors)
+    problem = LocalProblem(kinds, encode(frame, kinds), fit.problem.priors)
     draws = Draws([replace(draw, x=problem.x) for draw in fit.draws])
     here = replace(fit, frame=frame, problem=problem, draws=draws)
     key = np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, number))

@@ -212,7 +212,7 @@ def _moved(
     `source` is where each row was before, -1 for new rows, which are `placed` under the state of each chain.
     """
     old = fit.rows
-    problem = LocalProblem(old.kinds, encode(frame, old.kinds).x, old.priors, pinned)
+    problem = LocalProblem(old.kinds, encode(frame, old.kinds), old.priors, pinned)
     states = [
         carried(chain.state, problem, source, None if placed is None else placed.activations(i))
         for i, chain in enumerate(fit.chains)
@@ -227,7 +227,7 @@ def _moved(
 def _encoded(frame: Frame, schema: Schema, names: Iterable[str] | None = None) -> FloatArray:
     """Encode cells that are new to the fit; refuse levels that it did not know."""
     kinds = schema.kinds if names is None else {name: schema.kinds[name] for name in names}
-    x = encode(frame, kinds, "missing").x
+    x = encode(frame, kinds, "missing")
     for d, name in enumerate(kinds):
         column = frame.column(name)
         unseen = np.isnan(x[:, d]) & ~column.missing

@@ -207,7 +207,7 @@ class GLFM(Exploring, Completing, Asking, Changing, BaseEstimator):  # type: ign
         else:
             frame = Frame.read(check_table(self, X, reset=True))
             schema = Schema.infer(frame, self.schema)
-            x, pinned = encode(frame, schema.kinds).x, read_pinned(inactive, frame.n_rows)
+            x, pinned = encode(frame, schema.kinds), read_pinned(inactive, frame.n_rows)
             problem = LocalProblem(schema.kinds, x, priors, pinned)
         seed, stage = seed_sequence(self.random_state), Stage(until)
         *chain_seeds, sample_seed = seed.spawn(self.n_chains + 1)

@@ -323,4 +323,4 @@ def rows_for(fit: Fit, X: Any, unseen: Unseen, n_jobs: int | None = None) -> tup
         return fit.table, TrainingRows(fit)
     frame = Frame.read(X)
     check_columns(fit.schema, frame.names)
-    return frame, NewRows(encode(frame, fit.schema.kinds, unseen).x, fit, n_jobs)
+    return frame, NewRows(encode(frame, fit.schema.kinds, unseen), fit, n_jobs)

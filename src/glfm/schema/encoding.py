@@ -3,46 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from glfm.errors import DataError
 from glfm.frames.column import FloatArray
 from glfm.frames.frame import Frame
 from glfm.kinds import Kind
 
-__all__ = ["Table", "encode"]
+__all__ = ["encode"]
 
 
-@dataclass(frozen=True)
-class Table:
-    """The modelled columns of a frame, encoded by their kinds.
-
-    Parameters
-    ----------
-    names
-        The modelled columns.
-    x
-        float64, rows x columns, NaN where missing; each column is contiguous in memory.
-    """
-
-    names: tuple[str, ...]
-    x: FloatArray
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return int(self.x.shape[0])
-
-    @property
-    def missing(self) -> NDArray[np.bool_]:
-        """True where missing, rows x columns."""
-        return np.isnan(self.x)
-
-
-def encode(frame: Frame, kinds: Mapping[str, Kind], unseen: str | None = None) -> Table:
+def encode(frame: Frame, kinds: Mapping[str, Kind], unseen: str | None = None) -> FloatArray:
     """Encode the columns of `frame` that have a kind; raise `DataError` for values that a kind refuses.
 
     For rows that the kinds were not learnt from, `unseen` says what to do with unknown levels: "error" or
@@ -57,4 +29,4 @@ def encode(frame: Frame, kinds: Mapping[str, Kind], unseen: str | None = None) -
     for d, (name, kind) in enumerate(kinds.items()):
         column = frame.column(name)
         x[:, d] = kind.encode(column) if unseen is None else kind.encode_new(column, unseen)
-    return Table(tuple(kinds), x)
+    return x

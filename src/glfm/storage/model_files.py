@@ -232,7 +232,7 @@ def _read(head: dict[str, Any], reader: Reader, known: Collection[str]) -> tuple
         if frame.names != list(schema) or frame.n_rows != head["n_rows"]:
             raise reader.error("its table has other columns or rows than its fit")
         pinned = reader.array("inactive", np.bool_, (frame.n_rows,)) if head["inactive"] else None
-        problem = LocalProblem(schema.kinds, encode(frame, schema.kinds).x, priors, pinned)
+        problem = LocalProblem(schema.kinds, encode(frame, schema.kinds), priors, pinned)
     stage = _stage(head, reader)
     n_draws = whole(reader, head["n_draws"], least=0 if stage is not None and not rowless else 1)
     draws = _read_draws(reader, problem, n_draws, rowless)

@@ -38,7 +38,7 @@ def calibration(frame: pd.DataFrame) -> glfm.Calibration:
 class TestHidden:
     def test_share_of_every_column(self, frame: pd.DataFrame) -> None:
         kinds = glfm.Schema.infer(frame).kinds
-        x = encode(Frame.read(frame), kinds).x
+        x = encode(Frame.read(frame), kinds)
         hidden = choose_hidden(x, kinds, 0.1, np.random.default_rng(0))
         observed = (~np.isnan(x)).sum(axis=0)
         np.testing.assert_array_equal(hidden.sum(axis=0), [round(0.1 * n) for n in observed])
@@ -55,7 +55,7 @@ class TestHidden:
             }
         )
         kinds = glfm.Schema.infer(table).kinds
-        x = encode(Frame.read(table), kinds).x
+        x = encode(Frame.read(table), kinds)
         hidden = choose_hidden(x, kinds, 0.99, rng)
         rest = np.where(hidden, np.nan, x)
         assert (~np.isnan(rest)).any(axis=0).all()

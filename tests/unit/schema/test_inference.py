@@ -179,7 +179,7 @@ class TestNothingObserved:
         ]
         assert schema["a"].name == "real"
         assert schema.reasons["a"] == "no observed cell"
-        assert np.isnan(encode(Frame.read(frame), schema.kinds).x[:, 0]).all()
+        assert np.isnan(encode(Frame.read(frame), schema.kinds)[:, 0]).all()
 
     def test_type_that_knows_its_levels(self):
         frame = pd.DataFrame(

@@ -422,7 +422,7 @@ def test_a_sweep_that_is_given_up_leaves_no_trace(frame):
     """Wherever a sweep is stopped, the chain stands before it and goes on as if nothing had been."""
     read = Frame.read(table(5000).drop(columns="ward"))
     schema = glfm.Schema.infer(read, None)
-    problem = LocalProblem(schema.kinds, encode(read, schema.kinds).x, Priors())
+    problem = LocalProblem(schema.kinds, encode(read, schema.kinds), Priors())
 
     def chain():
         return Chain(problem, Schedule(1, 3), np.random.SeedSequence(5))
