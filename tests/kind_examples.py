@@ -18,6 +18,9 @@ EXAMPLES = {
     ),
 }
 
+# Beside shift 0, scale 1 and unit 1: without zeros a positive column would be a real one in disguise.
+PLAIN_ARGUMENTS: dict[str, dict[str, float]] = {"positive": {"smallest": 0.5}}
+
 
 def example_of(name: str) -> Column:
     """Return a small column, with a hole, that suits a kind."""

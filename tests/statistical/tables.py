@@ -14,6 +14,7 @@ from glfm.kinds.real import Real
 from glfm.sampling.priors import Priors
 from glfm.sampling.problem import LocalProblem, Problem
 from glfm.testing import simulate_prior
+from kind_examples import PLAIN_ARGUMENTS
 
 HOLE = np.nan
 PLAIN = {"shift": 0.0, "scale": 1.0, "unit": 1.0}
@@ -23,10 +24,8 @@ THREE = ("low", "middle", "high")
 def plain_kind(name: str, **arguments: object) -> Kind:
     """Return a registered kind with everything given that it would otherwise learn."""
     cls = KINDS[name]
-    if issubclass(cls, Positive):  # without zeros it would be a real column in disguise
-        return cls(**{**PLAIN, "smallest": 0.5, **arguments})  # type: ignore[arg-type]
     if issubclass(cls, NumericKind):
-        return cls(**{**PLAIN, **arguments})  # type: ignore[arg-type]
+        return cls(**{**PLAIN, **PLAIN_ARGUMENTS.get(name, {}), **arguments})  # type: ignore[arg-type]
     if issubclass(cls, LevelledKind):
         return cls(**{"levels": THREE, **arguments})  # type: ignore[arg-type]
     return cls(**arguments)  # type: ignore[arg-type]

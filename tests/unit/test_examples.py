@@ -11,7 +11,7 @@ import pytest
 import glfm
 
 SOURCE = Path(glfm.__file__).parent
-OWN_KIND = Path(__file__).parents[2] / "examples" / "own_kind.py"
+PROPORTION = Path(__file__).parents[2] / "examples" / "proportion.py"
 PAGE = Path(__file__).parents[2] / "docs" / "design" / "adding-a-kind.md"
 MODULES = [
     ".".join(["glfm", *path.relative_to(SOURCE).with_suffix("").parts]).removesuffix(".__init__")
@@ -41,7 +41,7 @@ def test_docstrings(name):
 def test_a_kind_in_a_file_of_its_own():
     """In a process of its own, since it stays in the registry."""
     done = subprocess.run(
-        [sys.executable, str(OWN_KIND)], capture_output=True, text=True, timeout=300, check=False
+        [sys.executable, str(PROPORTION)], capture_output=True, text=True, timeout=300, check=False
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout in PAGE.read_text(encoding="utf-8")

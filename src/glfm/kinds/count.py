@@ -49,7 +49,7 @@ class Count(NumericKind):
             return None
         return "whole numbers, none negative"
 
-    def _allowed(self, x: FloatArray) -> tuple[NDArray[np.bool_], str]:
+    def allowed(self, x: FloatArray) -> tuple[NDArray[np.bool_], str]:
         rule = "only whole numbers from 0 to 2^53 are allowed"
         return (x >= 0) & (x == np.floor(x)) & (x < _EXACT_LIMIT), rule
 

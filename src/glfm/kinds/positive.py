@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
@@ -54,55 +53,16 @@ class Positive(NumericKind):
         zeros = int((column.observed == 0).sum())
         return "numbers, none negative" + (f", {zeros} of them zero" if zeros else "")
 
-    def _allowed(self, x: FloatArray) -> tuple[NDArray[np.bool_], str]:
+    def allowed(self, x: FloatArray) -> tuple[NDArray[np.bool_], str]:
         return x >= 0, "negative values are not allowed"
 
-    def _learn_more(self, x: FloatArray) -> Self:
+    def learn_more(self, x: FloatArray) -> Self:
         if self.smallest is not None or not (x == 0).any():
             return self
         return replace(self, smallest=float(x[x > 0].min()) if (x > 0).any() else 1.0)
 
-    def representatives(self, x: FloatArray) -> FloatArray:
+    @property
+    def open_ends(self) -> tuple[float, float]:
         if self.smallest is None:
-            return x
-        return np.where(x < self.smallest, max(0.5 * self.smallest, math.ulp(0.0)), x)
-
-    @property
-    def _open_ends(self) -> tuple[float, float]:
-        return -np.inf if self.smallest is None else self.smallest, np.inf
-
-    @property
-    def atom_cells(self) -> FloatArray:
-        if self.smallest is None and self.link.mapping.name != "square":
-            return np.empty((0, 3))
-        lower, upper = self._point_or_spike(np.array([self.smallest or 0.0]))
-        return np.array([[0.0, -np.inf, lower[0]] if self.link.increasing else [0.0, upper[0], np.inf]])
-
-    @property
-    def support(self) -> tuple[float, float]:
-        low, high = self.link.range
-        # The atom takes all that lies below it; without one, what lies below zero is truncated away.
-        edge = -np.inf if self.atoms.size else float(self.place(np.array([0.0]))[0])
-        if self.link.increasing:
-            return (edge if edge < np.inf else -np.inf), high
-        return low, (edge if edge > -np.inf else np.inf)
-
-    def to_value(self, w: FloatArray) -> FloatArray:
-        x = super().to_value(w)
-        return x if self.atoms.size else np.maximum(x, np.finfo(np.float64).tiny)
-
-    def nearest(self, x: FloatArray) -> FloatArray:
-        return np.maximum(x, 0.0 if self.atoms.size else np.finfo(np.float64).tiny)
-
-    def rounds_from(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
-        if not self.atoms.size:
-            return x, x
-        smallest = self.smallest or 0.0
-        zero = (x == 0) | (x < smallest)
-        return np.where(zero, -np.inf, x), np.where(zero, smallest, x)
-
-    def bounds(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
-        if self.smallest is None:
-            return super().bounds(x)
-        with np.errstate(invalid="ignore"):
-            return super().bounds(np.where(x < self.smallest, 0.0, x))
+            return 0.0 if self._mapping[1].name == "square" else -np.inf, np.inf
+        return self.smallest, np.inf

@@ -5,10 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
-from glfm.frames.column import Column, FloatArray
+from glfm.frames.column import Column
 from glfm.frames.times import TIMES
 from glfm.kinds.numeric import NumericKind
 
@@ -45,6 +42,3 @@ class Real(NumericKind):
     @classmethod
     def claim(cls, column: Column) -> str | None:
         return "numbers of either sign" if column.is_number else None
-
-    def _allowed(self, x: FloatArray) -> tuple[NDArray[np.bool_], str]:
-        return np.ones(x.size, dtype=np.bool_), "any number is allowed"

@@ -65,7 +65,7 @@ for _size in (1e-320, 1e-300, 1e300):
     COLUMNS[f"positive of size {_size}"] = (_sizes() * _size, "positive")
     COLUMNS[f"positive with zeros, of size {_size}"] = (_with_zeros(_sizes() * _size), "positive")
 for _kind in KINDS:
-    COLUMNS[f"constant {_kind}"] = (np.full(N, 3.0), _kind)
+    COLUMNS[f"constant {_kind}"] = (np.ones(N), _kind)
     COLUMNS[f"zero {_kind}"] = (np.zeros(N), _kind)
 
 
