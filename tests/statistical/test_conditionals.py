@@ -4,12 +4,14 @@ import numpy as np
 import pytest
 from scipy.special import digamma, ndtr
 
+from glfm.kernels.thresholds import edge_cdfs, move_thresholds
 from glfm.kinds.categorical import Categorical
-from glfm.kinds.ordinal import Ordinal, _measure, _move_thresholds
+from glfm.kinds.ordinal import Ordinal
 from glfm.sampling.collapsed import CollapsedSampler
 from glfm.sampling.priors import Priors
 from glfm.sampling.problem import LocalProblem
 from glfm.sampling.state import State
+from glfm.sampling.threshold_moves import move_column
 from glfm.testing import score_table
 
 from .checks import check
@@ -87,13 +89,13 @@ def test_thresholds(noise_variance: float | None) -> None:
     mean = np.array([-0.5, 0.4, 0.8, 1.1, 1.5, 0.2, 3.0, 0.1, -0.2])
     evidence = kind.evidence(codes)
     rng = np.random.SeedSequence(1).generate_state(4, np.uint64)
-    theta, step = kind.initial_theta(), np.full(3, 0.8)
+    probit, step = kind.ordered_probit(kind.initial_theta()), np.full(3, 0.8)
     draws = np.empty((2 * N_DRAWS, 5))
-    sd = np.sqrt(noise_variance or 1.0)
     at, new = np.zeros((2, 9)), np.zeros((2, 9))
-    _measure(evidence[0], mean, sd, theta, 1.0, at)
+    edge_cdfs(evidence[0], mean, probit, 1.0, at)
+    theta = probit.edges[1:-1]
     for t in range(2 * N_DRAWS):
-        _move_thresholds(rng, evidence[0], mean, sd, 1.5, theta, step, False, at, new)
+        move_thresholds(rng, evidence[0], mean, probit, step, False, at, new)
         draws[t] = theta[1], theta[2], theta[1] ** 2, theta[2] ** 2, theta[1] * theta[2]
     assert theta[0] == 0.0
 
@@ -125,8 +127,8 @@ def test_thresholds_with_a_weight() -> None:
     theta, step, weights = kind.initial_theta(), np.full(2, 0.8), np.array([[0.5]])
     draws = np.empty((2 * N_DRAWS, 4))
     for t in range(2 * N_DRAWS):
-        mean = np.full((codes.size, 1), weights[0, 0])
-        kind.draw_theta(rng, evidence, mean, weights, 2.0, theta, step, False)
+        mean = np.full(codes.size, weights[0, 0])
+        move_column(rng, kind, evidence[0], mean, weights[:, 0], 0.6 * 2.0, theta, step, False)
         draws[t] = theta[1], weights[0, 0], theta[1] ** 2, weights[0, 0] ** 2
         np.testing.assert_allclose(mean, weights[0, 0])
 
@@ -155,8 +157,8 @@ def test_scale_of_a_two_level_column() -> None:
     step, weights = np.full(1, 0.8), np.array([[0.5]])
     draws = np.empty((2 * N_DRAWS, 2))
     for t in range(2 * N_DRAWS):
-        mean = np.full((codes.size, 1), weights[0, 0])
-        kind.draw_theta(rng, evidence, mean, weights, 2.0, np.empty(0), step, False)
+        mean = np.full(codes.size, weights[0, 0])
+        move_column(rng, kind, evidence[0], mean, weights[:, 0], 0.6 * 2.0, np.empty(0), step, False)
         draws[t] = weights[0, 0], weights[0, 0] ** 2
 
     def moments(weight_variance: float) -> list[float]:

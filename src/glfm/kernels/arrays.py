@@ -26,6 +26,7 @@ __all__ = [
     "NewRowStates",
     "Observed",
     "ObservedCells",
+    "OrderedProbit",
     "RowPrior",
     "RowScratch",
     "RowStreams",
@@ -130,6 +131,19 @@ class RowWork(NamedTuple):
     lengths: Floats  # the diagonal of the Gram matrix over the observed columns, without the row
     columns: Codes  # see `Observed`
     weight: Floats  # of each number of features that only this row has
+
+
+class OrderedProbit(NamedTuple):
+    """Levels as intervals of a line: r is observed if sign * y + noise lies between edges r and r + 1.
+
+    `edges` begin with minus and end with plus infinity. `sd` is that of the noise, `variance` the prior
+    variance of the edges that are free: all finite ones but the first, which is 0.
+    """
+
+    edges: Floats
+    sign: float
+    sd: float
+    variance: float = 1.0
 
 
 class RowStreams(NamedTuple):

@@ -22,13 +22,14 @@ from numpy.typing import NDArray
 
 from glfm.errors import SchemaError
 from glfm.frames.column import Column, FloatArray
+from glfm.kernels.arrays import OrderedProbit
 from glfm.kernels.jit import Rng
 
 if TYPE_CHECKING:
     from glfm.kinds.cells import Cells
     from glfm.kinds.outcomes import Outcomes
 
-__all__ = ["KINDS", "Evidence", "Kind", "Ladder", "Noise", "Rng", "find_kind"]
+__all__ = ["KINDS", "Evidence", "Kind", "Noise", "Rng", "find_kind"]
 
 Evidence = tuple[NDArray[Any], ...]
 KINDS: dict[str, type[Kind]] = {}
@@ -45,19 +46,6 @@ class Noise(Protocol):
 
     def random(self, size: Any) -> FloatArray:
         """Return uniforms between 0 and 1."""
-
-
-@dataclass(frozen=True, eq=False)
-class Ladder:
-    """Levels that follow each other: r is observed if sign * y + noise lies between edges r and r + 1.
-
-    `sd` is that of the noise, `variance` the prior variance of edges that are not fixed.
-    """
-
-    edges: FloatArray
-    sign: float
-    sd: float
-    variance: float = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -224,8 +212,9 @@ class Kind(ABC):
 
     @property
     def n_steps(self) -> int:
-        """How many step sizes `draw_theta` adapts; 0: it has nothing to move."""
-        return 0
+        """How many step sizes the moves of thresholds and scale adapt; 0: there is nothing to move."""
+        probit = self.ordered_probit(self.initial_theta())
+        return 0 if probit is None else probit.edges.size - 2
 
     @property
     def samples_noise(self) -> bool:
@@ -273,26 +262,12 @@ class Kind(ABC):
             raise NotImplementedError(f"The prior of the thresholds of kind {self.name!r} is not known.")
         return theta
 
-    def draw_theta(  # noqa: B027 - most kinds have neither
-        self,
-        rng: Rng,
-        evidence: Evidence,
-        mean: FloatArray,
-        weights: FloatArray,
-        weight_variance: float,
-        theta: FloatArray,
-        step: FloatArray,
-        adapt: bool,
-    ) -> None:
-        """Update thresholds and the scale of the weights with the pseudo-observations integrated out.
+    def ordered_probit(self, theta: FloatArray) -> OrderedProbit | None:
+        """Return the levels as intervals of a line, with edges in an array of their own; None: they are not.
 
-        `weights` (features x n_free), `theta` and `step` change in place; `mean` (rows x n_free) may.
-        """
-
-    def ladder(self, theta: FloatArray) -> Ladder | None:
-        """Return how levels follow each other on a line; None: the kind has nothing to move.
-
-        The parallel sampler moves thresholds and the scale of weights by it.
+        If there is one, the samplers move thresholds and the scale of the weights by it, with
+        pseudo-observations integrated out. The kind then has one pseudo-column with weights, its evidence
+        begins with the levels' codes (-1 in the holes), and `theta`, unless empty, holds the finite edges.
         """
         return None
 

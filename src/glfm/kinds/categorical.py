@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 from glfm.errors import SchemaError
 from glfm.frames.column import Column, FloatArray
-from glfm.kernels.gaussian import fill_truncated, log_cdf, quick_cdf
+from glfm.kernels.arrays import OrderedProbit
+from glfm.kernels.gaussian import fill_truncated
 from glfm.kernels.jit import Codes, kernel
-from glfm.kernels.metropolis import LARGE, SMALL, TRUSTED, adapt_step
 from glfm.kernels.probit import level_probabilities, log_level_probabilities
-from glfm.kernels.random import fill_normals, normal, uniform
-from glfm.kinds.base import Evidence, Ladder, Noise, Rng
+from glfm.kernels.random import fill_normals
+from glfm.kinds.base import Evidence, Noise, Rng
 from glfm.kinds.levelled import LevelledKind
 
 __all__ = ["Categorical"]
@@ -113,10 +113,6 @@ class Categorical(LevelledKind):
     def n_pseudo(self) -> int:
         return self._n_groups
 
-    @property
-    def n_steps(self) -> int:
-        return 1 if self._n_groups == 2 else 0
-
     def evidence(self, x: FloatArray) -> Evidence:
         return (np.where(np.isnan(x), -1.0, self.largest(x)).astype(np.int32),)
 
@@ -125,27 +121,12 @@ class Categorical(LevelledKind):
             return x
         return np.where(np.isnan(x), np.nan, self._group[np.where(np.isnan(x), 0.0, x).astype(np.intp)])
 
-    def draw_theta(
-        self,
-        rng: Rng,
-        evidence: Evidence,
-        mean: FloatArray,
-        weights: FloatArray,
-        weight_variance: float,
-        theta: FloatArray,
-        step: FloatArray,
-        adapt: bool,
-    ) -> None:
-        variance = self.noise_variance or 1.0
-        spread = variance * weight_variance
-        _stretch(rng, evidence[0], mean[:, 0], math.sqrt(2.0 * variance), spread, weights[:, 0], step, adapt)
-
-    def ladder(self, theta: FloatArray) -> Ladder | None:
-        if not self.n_steps:
+    def ordered_probit(self, theta: FloatArray) -> OrderedProbit | None:
+        if self._n_groups != 2:
             return None
         # The first of two levels is observed if its pseudo-observation exceeds the other, which has mean 0.
         sd = math.sqrt(2.0 * (self.noise_variance or 1.0))
-        return Ladder(np.array([-np.inf, 0.0, np.inf]), -1.0, sd)
+        return OrderedProbit(np.array([-np.inf, 0.0, np.inf]), -1.0, sd)
 
     def draw_pseudo(
         self,
@@ -205,47 +186,6 @@ class Categorical(LevelledKind):
     def _weight(self) -> FloatArray:
         """The probability of each level given the pseudo-observation that speaks for it."""
         return np.where(np.asarray(self.shares) == 0.0, 1.0, self.shares or 0.0)
-
-
-@kernel
-def _stretch(
-    rng: Rng,
-    codes: Codes,
-    mean: FloatArray,
-    root: float,
-    spread: float,
-    weights: FloatArray,
-    step: FloatArray,
-    adapt: bool,
-) -> None:
-    """Metropolis step on the scale of all weights of a column with two levels.
-
-    Given pseudo-observations the scale crawls, the more the rarer a level is; here they are integrated out.
-    """
-    log_scale = step[0] * normal(rng)
-    scale = math.exp(log_scale)
-    squares = 0.0
-    for k in range(weights.size):
-        squares += weights[k] * weights[k] / spread
-    log_ratio = weights.size * log_scale - 0.5 * (scale * scale - 1.0) * squares
-    product = 1.0
-    for n in range(codes.size):
-        if codes[n] >= 0:
-            x = mean[n] / root if codes[n] == 0 else -mean[n] / root
-            old, new = quick_cdf(x), quick_cdf(scale * x)
-            if old > TRUSTED and new > TRUSTED:
-                product *= new / old
-            else:
-                log_ratio += log_cdf(scale * x) - log_cdf(x)
-            if not SMALL < product < LARGE:
-                log_ratio += math.log(product)
-                product = 1.0
-    accepted = math.log(uniform(rng)) < log_ratio + math.log(product)
-    if accepted:
-        for k in range(weights.size):
-            weights[k] *= scale
-    if adapt:
-        adapt_step(step, 0, accepted)
 
 
 @kernel

@@ -19,6 +19,7 @@ from glfm.sampling.parameters import draw_alpha, draw_weights, feature_prior
 from glfm.sampling.problem import LocalProblem
 from glfm.sampling.shard import draw_cells, look
 from glfm.sampling.state import State
+from glfm.sampling.threshold_moves import move_column
 
 __all__ = ["MOST_FEATURES", "CollapsedSampler"]
 
@@ -178,12 +179,13 @@ class CollapsedSampler:
         by_column = np.ascontiguousarray(means.T)  # each is read from end to end
         for i, d in enumerate(moving):
             look(stop)
-            kinds[d].draw_theta(
+            move_column(
                 state.rng,
-                problem.evidence[d],
-                by_column[i][:, None],
-                weights[:, i : i + 1],
-                problem.priors.weight_variance,
+                kinds[d],
+                problem.evidence[d][0],
+                by_column[i],
+                weights[:, i],
+                state.variance[d] * problem.priors.weight_variance,
                 state.theta[d],
                 state.step[d],
                 adapt,

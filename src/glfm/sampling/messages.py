@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glfm.frames.column import FloatArray
+from glfm.kernels.arrays import OrderedProbit
 from glfm.kernels.jit import Rng
 
 __all__ = [
@@ -58,9 +59,8 @@ class ProposalMessage:
     """Proposed edges between the levels of some columns, and a factor for the means of their cells."""
 
     columns: tuple[int, ...]
-    weights: FloatArray  # features x columns, with the sign that makes levels rise
-    sds: tuple[float, ...]
-    edges: tuple[FloatArray, ...]
+    weights: FloatArray  # features x columns
+    probits: tuple[OrderedProbit, ...]
     new_edges: tuple[FloatArray, ...]
     scales: tuple[float, ...]
 

@@ -27,7 +27,7 @@ from glfm.sampling.shard import Shard
 from glfm.sampling.shard_group import LocalShards, ShardGroup
 from glfm.sampling.starts import start_shards
 from glfm.sampling.state import State
-from glfm.sampling.threshold_moves import LadderMove, Turn
+from glfm.sampling.threshold_moves import ThresholdMove, Turn
 
 __all__ = ["HybridSampler", "ParallelSweep", "shard_bounds"]
 
@@ -215,9 +215,8 @@ class ParallelSweep:
                 continue
             message = ProposalMessage(
                 columns=tuple(move.column for move in moves),
-                weights=np.column_stack([move.ladder.sign * shared.B[:, move.place] for move in moves]),
-                sds=tuple(move.ladder.sd for move in moves),
-                edges=tuple(move.ladder.edges for move in moves),
+                weights=np.column_stack([shared.B[:, move.place] for move in moves]),
+                probits=tuple(move.probit for move in moves),
                 new_edges=tuple(move.new_edges for move in moves),
                 scales=tuple(math.exp(move.log_scale) for move in moves),
             )
@@ -226,15 +225,15 @@ class ParallelSweep:
                 gains = np.sum([one[i] for one in found], axis=0)
                 move.settle(shared, gains, self.problem.priors.weight_variance, adapt)
 
-    def _proposals(self, shared: Shared, turn: Turn) -> list[LadderMove]:
+    def _proposals(self, shared: Shared, turn: Turn) -> list[ThresholdMove]:
         # Scales alone move every other sweep, which pays best for what they cost.
         often = shared.sweep % 2 == 0
         moves = []
         for d, kind in enumerate(self.problem.kinds.values()):
-            ladder = kind.ladder(shared.theta[d])
-            if ladder is None or not (often or shared.theta[d].size):
+            probit = kind.ordered_probit(shared.theta[d])
+            if probit is None or not (often or shared.theta[d].size):
                 continue
-            move = LadderMove.propose(shared, d, self.problem.slices[d].start, ladder, turn)
+            move = ThresholdMove.propose(shared, d, self.problem.slices[d].start, probit, turn)
             if move is not None:
                 moves.append(move)
         return moves

@@ -201,16 +201,10 @@ class Shard:
         row_means(self.Z, len(message.weights), message.weights, 0, problem.n_rows, means)
         found = []
         for i, d in enumerate(message.columns):
-            out = np.empty(message.edges[i].size - 1)
-            level_gains(
-                problem.evidence[d][0],
-                np.ascontiguousarray(means[:, i]),
-                message.sds[i],
-                message.edges[i],
-                message.new_edges[i],
-                message.scales[i],
-                out,
-            )
+            codes, mean = problem.evidence[d][0], np.ascontiguousarray(means[:, i])
+            probit, new_edges, scale = message.probits[i], message.new_edges[i], message.scales[i]
+            out = np.empty(new_edges.size - 1)
+            level_gains(codes, mean, probit, new_edges, scale, out)
             found.append(out)
         return found
 

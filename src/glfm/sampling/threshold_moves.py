@@ -1,4 +1,4 @@
-"""Metropolis moves of thresholds and of the scale of weights, judged by what shards of rows say of them."""
+"""Metropolis moves of thresholds and of the scale of weights, within a process or over shards of rows."""
 
 from __future__ import annotations
 
@@ -9,58 +9,83 @@ from typing import Literal
 import numpy as np
 
 from glfm.frames.column import FloatArray
-from glfm.kernels.metropolis import adapt_step
+from glfm.kernels.arrays import OrderedProbit
+from glfm.kernels.jit import Codes, Rng
 from glfm.kernels.random import normal, uniform
-from glfm.kinds.base import Ladder
+from glfm.kernels.thresholds import (
+    adapt_step,
+    log_prior_ratio,
+    log_scale_ratio,
+    move_thresholds_and_scale,
+)
+from glfm.kinds.base import Kind
 from glfm.sampling.parameters import Shared
 
-__all__ = ["LadderMove", "Turn"]
+__all__ = ["ThresholdMove", "Turn", "move_column"]
 
 Turn = Literal["even", "odd", "scale"]
 
 
+def move_column(
+    rng: Rng,
+    kind: Kind,
+    codes: Codes,
+    mean: FloatArray,
+    weights: FloatArray,
+    weight_variance: float,
+    theta: FloatArray,
+    step: FloatArray,
+    adapt: bool,
+) -> None:
+    """Move the thresholds of a column and the scale of its weights; `mean` too changes in place."""
+    probit = kind.ordered_probit(theta)
+    if probit is not None:
+        move_thresholds_and_scale(rng, codes, mean, probit, weights, weight_variance, step, adapt)
+        theta[:] = probit.edges[1 : 1 + theta.size]
+
+
 @dataclass(frozen=True, eq=False)
-class LadderMove:
+class ThresholdMove:
     """A proposal for one column: thresholds of which no two are neighbours, or the scale of everything.
 
-    Thresholds between which one stays are independent of each other, so each is accepted on its own.
+    Given those between them, such thresholds are independent, so each is accepted on its own.
     """
 
     column: int
     place: int
-    ladder: Ladder
+    probit: OrderedProbit
     new_edges: FloatArray
     chosen: tuple[int, ...]
     log_scale: float
 
     @classmethod
     def propose(
-        cls, shared: Shared, column: int, place: int, ladder: Ladder, turn: Turn
-    ) -> LadderMove | None:
+        cls, shared: Shared, column: int, place: int, probit: OrderedProbit, turn: Turn
+    ) -> ThresholdMove | None:
         """Return a proposal, or None if there is nothing to move in this turn.
 
-        `place` is where the column's only pseudo-column stands.
+        `place` is the number of the column's only pseudo-column.
         """
         theta, step = shared.theta[column], shared.step[column]
         if turn == "scale":
             log_scale = step[0] * normal(shared.rng)
-            return cls(column, place, ladder, ladder.edges * math.exp(log_scale), (), log_scale)
+            return cls(column, place, probit, probit.edges * math.exp(log_scale), (), log_scale)
         chosen = tuple(range(2 if turn == "even" else 1, theta.size, 2))
         if not chosen:
             return None
-        new_edges = ladder.edges.copy()
+        new_edges = probit.edges.copy()
         for r in chosen:  # the threshold r is the edge r + 1
             there = theta[r] + step[r] * normal(shared.rng)
-            if ladder.edges[r] < there < ladder.edges[r + 2]:
+            if probit.edges[r] < there < probit.edges[r + 2]:
                 new_edges[r + 1] = there
-        return cls(column, place, ladder, new_edges, chosen, 0.0)
+        return cls(column, place, probit, new_edges, chosen, 0.0)
 
     def settle(self, shared: Shared, gains: FloatArray, weight_variance: float, adapt: bool) -> None:
         """Accept or refuse, given the change of the log-likelihood by level."""
         theta, step = shared.theta[self.column], shared.step[self.column]
         for r in self.chosen:
             here, there = theta[r], self.new_edges[r + 1]
-            log_ratio = gains[r] + gains[r + 1] + 0.5 * (here * here - there * there) / self.ladder.variance
+            log_ratio = gains[r] + gains[r + 1] + log_prior_ratio(here, there, self.probit.variance)
             accepted = math.log(uniform(shared.rng)) < log_ratio and here != there
             if accepted:
                 theta[r] = there
@@ -70,9 +95,9 @@ class LadderMove:
             return
         weights, scale = shared.B[:, self.place], math.exp(self.log_scale)
         squares = float(np.square(weights).sum()) / (shared.variance[self.column] * weight_variance)
-        squares += float(np.square(theta[1:]).sum()) / self.ladder.variance
+        squares += float(np.square(theta[1:]).sum()) / self.probit.variance
         n_scaled = weights.size + max(theta.size - 1, 0)
-        log_ratio = n_scaled * self.log_scale - 0.5 * (scale * scale - 1.0) * squares + gains.sum()
+        log_ratio = log_scale_ratio(self.log_scale, n_scaled, squares) + gains.sum()
         accepted = math.log(uniform(shared.rng)) < log_ratio
         if accepted:
             shared.B[:, self.place] *= scale

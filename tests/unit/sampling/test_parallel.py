@@ -128,12 +128,12 @@ def test_gains_are_differences_of_the_log_likelihood(name: str) -> None:
     x[::7] = np.nan
     mean = 3.0 * rng.standard_normal(40)
     theta = np.array([0.0, 0.7, 2.0])[: n_levels - 1] if name == "grade" else np.empty(0)
-    ladder = kind.ladder(theta)
-    assert ladder is not None
+    probit = kind.ordered_probit(theta)
+    assert probit is not None
     scale = 1.3
     out = np.empty(n_levels)
     codes = kind.evidence(x)[0]
-    level_gains(codes, ladder.sign * mean, ladder.sd, ladder.edges, ladder.edges * scale, scale, out)
+    level_gains(codes, mean, probit, probit.edges * scale, scale, out)
     old, new = (kind.log_density(x, (factor * mean)[:, None], 1.0, factor * theta) for factor in (1.0, scale))
     exact = [np.nansum(np.where(x == r, new - old, 0.0)) for r in range(n_levels)]
     np.testing.assert_allclose(out, exact, rtol=1e-7)
