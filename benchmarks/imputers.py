@@ -14,7 +14,7 @@ import pandas as pd
 from heldout import marginal_scores
 
 import glfm
-from glfm.analysis.calibration import _enclosing_mass as enclosing_mass
+from glfm.analysis.calibration import enclosing_mass
 from glfm.frames.frame import Frame
 from glfm.kinds import Kind
 
