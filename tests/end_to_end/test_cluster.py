@@ -1,6 +1,7 @@
 """A real cluster of processes: the bits of a local fit, also when workers are killed and schedulers lost."""
 
 import copy
+import gc
 import itertools
 import os
 import pickle
@@ -319,7 +320,8 @@ def check(model, local, frame, tmp_path):
 
 @pytest.mark.filterwarnings("ignore:The inplace keyword")  # which dask uses
 def test_without_a_cluster(odd, odd_local, files, tmp_path, monkeypatch):
-    monkeypatch.setattr("glfm.distributed.dask_table._current", lambda: None)
+    for module in ("partitioned_table", "imputation"):
+        monkeypatch.setattr(f"glfm.distributed.{module}.current_client", lambda: None)
     with dask.config.set(scheduler="threads"):
         model = fit(read(files))
         check(model, odd_local, odd, tmp_path)
@@ -329,6 +331,8 @@ def test_without_a_cluster(odd, odd_local, files, tmp_path, monkeypatch):
 def test_on_a_cluster(client, odd, odd_local, files, tmp_path):
     """The current client is found; its cells are where the shards are, and let go of afterwards."""
     model = fit(read(files))
+    gc.collect()
+    assert not client.futures
     check(model, odd_local, odd, tmp_path)
     scores = [draw.log_likelihood for draw in model.draws_]
     np.testing.assert_allclose(scores, [draw.log_likelihood for draw in odd_local.draws_])
@@ -387,8 +391,8 @@ def test_what_needs_all_rows_is_refused(files, tmp_path):
     with dask.config.set(scheduler="threads"):
         model = fit(read(files), glfm.LocalEngine(n_shards=2))
     for question in (
-        model.predictive().mean,
-        model.transform,
+        model.predictive,
+        model.activations,
         lambda: model.append(table(3)),
         lambda: model.report(tmp_path / "page.html"),
     ):
@@ -445,7 +449,7 @@ def test_a_cell_that_a_kind_refuses_names_its_partition(frame):
 
 def test_a_sample_knows_what_columns_can_hold(monkeypatch):
     """Extremes, zeros and rare levels are in it, wherever they are."""
-    monkeypatch.setattr("glfm.distributed.dask_table._MOST_ROWS", 10)
+    monkeypatch.setattr("glfm.distributed.partitioned_table._MOST_ROWS", 10)
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"x": rng.standard_normal(500), "c": np.arange(500.0) % 7 + 1, "l": ["a"] * 500})
     frame.loc[123, "x"], frame.loc[77, "c"], frame.loc[333, "l"] = -99.0, 0.0, "rare"

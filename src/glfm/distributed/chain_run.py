@@ -18,7 +18,7 @@ from glfm.sampling.chain import Chain
 from glfm.sampling.draws import Draw
 from glfm.sampling.messages import CellMessage
 from glfm.sampling.parallel import ParallelSweep
-from glfm.sampling.problem import LocalProblem, Problem
+from glfm.sampling.problem import LocalProblem
 from glfm.sampling.shard import Stopped
 from glfm.sampling.starts import start_shards
 from glfm.sampling.state import State
@@ -145,10 +145,8 @@ class ChainRun:
         else:
             rows = [(state.Z[begin:end], state.width, state.Y[begin:end]) for begin, end in placement.bounds]
             shards.load([PackedRows.pack(*each) for each in rows])
-        self._shards, self._sweeper = (
-            shards,
-            ParallelSweep(chain.problem, shards, _n_free_rows(chain.problem)),
-        )
+        self._shards = shards
+        self._sweeper = ParallelSweep(chain.problem, shards, chain.problem.n_free_rows)
         self._due = time.monotonic() + placement.save_every
 
     def _recover(self, lost: str) -> None:
@@ -212,11 +210,6 @@ class ChainRun:
         Y = np.concatenate([each.Y for each in rows])
         self._chain.state = replace(shared.copy(), Z=Z, Y=Y)
         self._n_ahead = self._losses = 0
-
-
-def _n_free_rows(problem: Problem) -> int:
-    """Return how many rows may have features; none is pinned in a partitioned table."""
-    return problem.n_free_rows if isinstance(problem, LocalProblem) else problem.n_rows
 
 
 def _without_rows(state: State) -> State:

@@ -19,7 +19,7 @@ from glfm.sampling.chain import Chain
 from glfm.sampling.engine import Engine, Keeper
 from glfm.sampling.parameters import Shared
 
-__all__ = ["DaskEngine"]
+__all__ = ["DaskEngine", "current_client"]
 
 _VERSIONS = "{name: __import__(name).__version__ for name in ('glfm', 'numpy', 'numba')}"
 _SHARE, _SECONDS = 0.25, 10.0  # a worker for which the others wait for more than both is a straggler
@@ -136,6 +136,15 @@ class DaskEngine(Engine):
             yield from run.sweeps()
         finally:
             pool.count(run.traffic, time.monotonic() - begin)
+
+
+def current_client() -> Client | None:
+    """Return the current client, if there is one that runs."""
+    try:
+        client = get_client()
+    except ValueError:
+        return None
+    return client if client.status == "running" else None
 
 
 def check_cluster(client: Any) -> None:

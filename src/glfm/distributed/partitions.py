@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Collection, Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,10 +15,6 @@ from glfm.errors import DataError
 from glfm.frames.column import Column, FloatArray
 from glfm.frames.frame import Frame
 from glfm.kinds import Kind
-from glfm.posterior.fit import Fit
-from glfm.posterior.predictive import How, Predictive
-from glfm.posterior.rows import TrainingRows
-from glfm.sampling.draws import Draws
 from glfm.sampling.priors import Priors
 from glfm.sampling.problem import LocalProblem
 from glfm.schema.encoding import encode
@@ -26,7 +22,6 @@ from glfm.schema.encoding import encode
 __all__ = [
     "Survey",
     "check_alike",
-    "complete",
     "encoded",
     "fingerprint",
     "informative_rows",
@@ -179,30 +174,3 @@ def tally(problem: LocalProblem) -> list[FloatArray]:
 def fingerprint(problem: LocalProblem) -> int:
     """Return a checksum of the cells of a shard."""
     return zlib.crc32(np.ascontiguousarray(problem.x).tobytes())
-
-
-class PartitionRows(TrainingRows):
-    """Rows of one partition of the fit, with a random stream of their own."""
-
-    def __init__(self, fit: Fit, key: np.random.SeedSequence) -> None:
-        super().__init__(fit)
-        self._key = key
-
-    def noise(self, rng: np.random.Generator, t: int, table: int) -> np.random.Generator:
-        key = self._key
-        return np.random.default_rng(
-            np.random.SeedSequence(key.entropy, spawn_key=(*key.spawn_key, t, table))
-        )
-
-
-def complete(part: pd.DataFrame, fit: Fit, number: int, how: How, n: int) -> list[pd.DataFrame]:
-    """Return a partition of the fit with its holes filled, `n` times; the draws have its rows alone."""
-    if not len(part):
-        return [part] * n
-    frame, kinds, seed = Frame.read(part), fit.problem.kinds, fit.seed
-    problem = LocalProblem(kinds, encode(frame, kinds), fit.problem.priors)
-    draws = Draws([replace(draw, x=problem.x) for draw in fit.draws])
-    here = replace(fit, frame=frame, problem=problem, draws=draws)
-    key = np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, number))
-    filled = Predictive(frame, PartitionRows(here, key), here).impute(how, n)
-    return list(filled) if n > 1 else [filled]

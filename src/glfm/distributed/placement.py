@@ -12,30 +12,15 @@ from distributed import Client, Future
 
 from glfm.distributed.checkpoint_folder import CheckpointFolder
 from glfm.distributed.cluster_shards import Traffic, WorkerLost
+from glfm.distributed.partitioned_problem import PartitionedProblem
 from glfm.errors import SamplerError
 from glfm.sampling.chain import Chain
 from glfm.sampling.parallel import shard_bounds
 from glfm.sampling.problem import LocalProblem
 
-__all__ = ["Placement", "RemoteShards"]
+__all__ = ["Placement"]
 
 _PATIENCE = 60.0  # seconds to wait for a worker when none is left
-
-
-class RemoteShards:
-    """The rows of a partitioned table on a cluster.
-
-    Attributes
-    ----------
-    futures
-        The problems of the shards, on their workers; none once a run has ended.
-    """
-
-    def __init__(self, futures: Sequence[Future]) -> None:
-        self.futures = list(futures)
-
-    def __getstate__(self) -> dict[str, object]:
-        return {"futures": []}
 
 
 class Placement:
@@ -74,7 +59,6 @@ class Placement:
         self.losses: list[str] = []
         self.seconds = 0.0
         self._problem = chains[0].problem
-        self._remote: RemoteShards | None = getattr(self._problem, "shards", None)
         self._bounds = shard_bounds(self._problem.n_rows, chains[0].n_shards)
         self._parts: list[Future | None] = [None] * len(self._bounds)
         self._lock = Lock()
@@ -97,8 +81,6 @@ class Placement:
     def release(self) -> None:
         """Release the cells on the workers."""
         self._parts = []
-        if self._remote is not None:
-            self._remote.futures = []
 
     def _present(self) -> list[tuple[str, int]]:
         """Return the workers that are connected; if none is, wait for one."""
@@ -125,8 +107,8 @@ class Placement:
 
         Those of a partitioned table are computed again by the cluster itself.
         """
-        if self._remote is not None:
-            return list(self._remote.futures)
+        if isinstance(self._problem, PartitionedProblem):
+            return list(self._problem.shards)
         with self._lock:
             for shard, (begin, end) in enumerate(self._bounds):
                 known = self._parts[shard]

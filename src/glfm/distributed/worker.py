@@ -127,6 +127,8 @@ def _writable(message: Any) -> Any:
     """Return a message with writable arrays, as compiled loops expect; received arrays may be read-only."""
     if isinstance(message, np.ndarray):
         return message if message.flags.writeable else message.copy()
+    if isinstance(message, tuple) and hasattr(message, "_fields"):  # a named tuple
+        return type(message)(*map(_writable, message))
     if isinstance(message, tuple | list):
         return type(message)(map(_writable, message))
     if is_dataclass(message) and not isinstance(message, type):

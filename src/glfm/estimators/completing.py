@@ -46,7 +46,7 @@ class Completing(Fitted):
             of its own.
         """
         if is_partitioned(X):
-            from glfm.distributed.dask_table import impute_new
+            from glfm.distributed.imputation import impute_new
 
             return impute_new(self, X, how=how, n=n)
         return impute(self._fit, self._table(X), how, n, self.unseen, self.n_jobs)

@@ -21,25 +21,23 @@ from glfm.estimators.asking import Asking
 from glfm.estimators.changing import Changing
 from glfm.estimators.completing import Completing
 from glfm.estimators.exploring import Exploring
-from glfm.frames.frame import Frame, is_partitioned
+from glfm.estimators.tables import open_table
+from glfm.frames.frame import Frame
 from glfm.posterior.fit import Fit
 from glfm.sampling.chain import Chain
-from glfm.sampling.draws import Draws
 from glfm.sampling.engine import Engine, Keeper, LocalEngine, check_workers
 from glfm.sampling.priors import Priors, Schedule
-from glfm.sampling.problem import LocalProblem, Problem
+from glfm.sampling.problem import Problem
 from glfm.sampling.settings import (
     at_least_one,
     check_budget,
     check_table,
     read_alpha,
-    read_pinned,
     seed_sequence,
 )
 from glfm.schema import Schema
 from glfm.schema.conditions import Unseen, check_unseen
-from glfm.schema.encoding import encode
-from glfm.storage.checkpoints import Checkpoint, resumed
+from glfm.storage.checkpoints import Checkpointing
 from glfm.storage.model_files import Stage, read, write
 
 __all__ = ["GLFM", "load"]
@@ -186,44 +184,21 @@ class GLFM(Exploring, Completing, Asking, Changing, BaseEstimator):  # type: ign
         GLFM
             The model itself.
         """
-        engine = self._engine_for(X)
-        priors, schedule = self._settings(engine)
-        check_budget(time_budget)
         if until not in (None, "converged"):
             raise SchemaError(f'until is None or "converged", not {until!r}.')
-        frame: Frame | None = None
-        partitions: Any = None
-        problem: Problem
-        if is_partitioned(X):
-            from glfm.distributed import dask_table
+        table = open_table(check_table(self, X, reset=True), inactive, until)
+        engine = table.default_engine() if self.engine is None else self.engine
+        priors, schedule = self._settings(engine)
+        check_budget(time_budget)
+        *seeds, sample_seed = seed_sequence(self.random_state).spawn(self.n_chains + 1)
+        blank = table.read(self._parameters, priors, engine, sample_seed)
 
-            if priors.weighted:
-                raise SchemaError(
-                    "weighted=True runs in this process and not where partitions are: fit with "
-                    "weighted=False, or fit X.compute()."
-                )
-            dask_table.check_settings(inactive=inactive, until=until)
-            partitions, schema, problem = dask_table.read(X, self.schema, priors, engine)
-        else:
-            frame = Frame.read(check_table(self, X, reset=True))
-            schema = Schema.infer(frame, self.schema)
-            x, pinned = encode(frame, schema.kinds), read_pinned(inactive, frame.n_rows)
-            problem = LocalProblem(schema.kinds, x, priors, pinned)
-        seed, stage = seed_sequence(self.random_state), Stage(until)
-        *chain_seeds, sample_seed = seed.spawn(self.n_chains + 1)
-        known = self._parameters, schema, frame, problem
-        fit = Fit(*known, (), Draws([]), sample_seed, partitions)
-        if resume is None or partitions is not None:
-            n_shards = self._n_shards(problem, engine)
-            chains = (Chain(problem, schedule, chain_seeds[i], i, n_shards) for i in range(self.n_chains))
-            fit = replace(fit, chains=tuple(chains))
-        else:
-            fit, stage = resumed(resume, fit, until)
-        keeper: Keeper | None = None
-        if partitions is not None:
-            keeper = dask_table.keep(problem, schema, fit.chains, seed, checkpoint, checkpoint_every, resume)
-        elif checkpoint is not None:
-            keeper = Checkpoint(checkpoint, checkpoint_every, fit, stage, resume)
+        def start() -> tuple[Chain, ...]:
+            n_shards = self._n_shards(blank.problem, engine)
+            return tuple(Chain(blank.problem, schedule, seed, i, n_shards) for i, seed in enumerate(seeds))
+
+        checkpointing = Checkpointing(checkpoint, checkpoint_every, resume)
+        fit, stage, keeper = table.begin(blank, start, Stage(until), checkpointing)
         with self._as_it_was():
             self._run(fit, time_budget, stage, keeper, engine)
         self._warn_if_bounded()
@@ -308,9 +283,7 @@ class GLFM(Exploring, Completing, Asking, Changing, BaseEstimator):  # type: ign
                 if more > first and not finished:
                     for chain, draws in zip(chains, kept, strict=True):
                         chain.draws, chain.holds_warmup = draws, True
-                found = Draws([draw for chain in chains for draw in chain.draws])
-                is_local = isinstance(fit.problem, LocalProblem)  # other rows are gone with the run
-                self._hold(replace(fit, chains=chains if is_local else (), draws=found))
+                self._hold(fit.with_chains(chains))
             if not finished:
                 return
             good = not until_converged or self.diagnostics().converged
@@ -327,7 +300,7 @@ class GLFM(Exploring, Completing, Asking, Changing, BaseEstimator):  # type: ign
 
     def fit_transform(self, X: Any, y: None = None, **fit_params: Any) -> Any:
         """Fit, and return the probability of each feature for each row of the fit."""
-        self._settings(self._engine_for(X))[0].need_binary("read its features and what follows from them")
+        self._settings(self._engine)[0].need_binary("read its features and what follows from them")
         return self.fit(X, y, **fit_params).activations()
 
     def calibration(
@@ -394,20 +367,11 @@ class GLFM(Exploring, Completing, Asking, Changing, BaseEstimator):  # type: ign
         """The settings as a file has them: where a fit runs is not of the fit."""
         return {**self.get_params(deep=False), "engine": None}
 
-    def _engine_for(self, X: Any) -> Engine:
-        """Return where a fit of a table runs."""
-        if self.engine is None and is_partitioned(X):
-            from glfm.distributed.dask_table import engine_for
-
-            return engine_for(X)
-        return self._engine
-
     def _n_shards(self, problem: Problem, engine: Engine) -> int:
         """Return into how many shards the rows are cut, 0 for the sampler that does not."""
         if self.sampler not in ("auto", "collapsed", "hybrid"):
             raise SchemaError(f'sampler is "auto", "collapsed" or "hybrid", not {self.sampler!r}.')
-        # The rows of a partitioned table are in shards already.
-        n_shards: int = getattr(problem, "n_shards", 0) or engine.shards(problem.n_rows)
+        n_shards = problem.n_shards or engine.shards(problem.n_rows)
         only_shards = engine.only_shards
         if only_shards and self.sampler == "collapsed":
             raise SchemaError(

@@ -57,13 +57,13 @@ class Artists(list[Artist]):
     """
 
     def __init__(
-        self, artists: Iterable[Artist], axes: Iterable[Axes], data: pd.DataFrame, *, own: bool
+        self, artists: Iterable[Artist], axes: Iterable[Axes], data: pd.DataFrame, *, is_new: bool
     ) -> None:
         super().__init__(artists)
         self.axes: list[Axes] = list(axes)
         self.figure: Figure | SubFigure = self.axes[0].figure
         self.data = data
-        self._own = own
+        self._is_new = is_new
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the picture to a file, in the format of its extension."""
@@ -71,7 +71,7 @@ class Artists(list[Artist]):
             save(self.figure.figure, Path(path))  # the whole figure, if this is a part of it
 
     def _repr_png_(self) -> bytes | None:
-        if not self._own or not isinstance(self.figure, Figure):  # the caller shows axes that it passed
+        if not self._is_new or not isinstance(self.figure, Figure):  # the caller shows axes that it passed
             return None
         buffer = io.BytesIO()
         with _quiet():

@@ -62,9 +62,9 @@ def _log_grid(
     """Return values, evenly spaced on a log scale, that cover observed cells and most of every pattern."""
     positive = seen[seen > 0]
     low, high = np.quantile(positive, [0.005, 0.995])
-    ends = [summary.cells(column, features).quantile(q)[0] for features in patterns for q in (0.1, 0.95)]
-    low = max(min([low, *ends]), float(positive.min()) / 3.0)
-    at = np.geomspace(low, max([high, *ends]), _POINTS)
+    quantiles = [summary.cells(column, features).quantile(q)[0] for features in patterns for q in (0.1, 0.95)]
+    low = max(min([low, *quantiles]), float(positive.min()) / 3.0)
+    at = np.geomspace(low, max([high, *quantiles]), _POINTS)
     at = np.unique(np.maximum(np.rint(at), 1.0)) if kind.is_whole else at[~np.isin(at, kind.points)]
     return np.unique(np.append(_scale(kind, seen).atoms, at))
 
@@ -89,8 +89,8 @@ def draw_patterns(
         artists += _draw(panel, table, scale, kind, alone)
         panel.set_title(titles[d], fontsize=9)
         tables[name] = table
-    draw_legend(axes, ["observed", *patterns], own=ax is None)
-    return Artists(artists, axes, _stack(tables), own=ax is None)
+    draw_legend(axes, ["observed", *patterns], is_new=ax is None)
+    return Artists(artists, axes, _stack(tables), is_new=ax is None)
 
 
 def _draw(ax: Axes, table: pd.DataFrame, scale: Scale | None, kind: Kind, alone: bool) -> list[Artist]:
@@ -127,7 +127,7 @@ def draw_imputed(kinds: dict[str, Kind], x: FloatArray, filled: list[FloatArray]
     alone = len(kinds) == 1
     if not kinds:
         axes = grid([_HEIGHT], _WIDTH)
-        return Artists(draw_message(axes[0], "The table has no holes."), axes, pd.DataFrame(), own=True)
+        return Artists(draw_message(axes[0], "The table has no holes."), axes, pd.DataFrame(), is_new=True)
     axes = grid([_panel_height(kind, 1, alone) for kind in kinds.values()], _WIDTH)
     artists: list[Artist] = []
     tables = {}
@@ -140,8 +140,8 @@ def draw_imputed(kinds: dict[str, Kind], x: FloatArray, filled: list[FloatArray]
         artists += _draw(panel, table, scale, kind, alone)
         panel.set_title(f"{titles[d]} ({holes.sum():,} imputed)", fontsize=9)
         tables[name] = table
-    draw_legend(axes, ["observed", "imputed"], own=True)
-    return Artists(artists, axes, _stack(tables), own=True)
+    draw_legend(axes, ["observed", "imputed"], is_new=True)
+    return Artists(artists, axes, _stack(tables), is_new=True)
 
 
 def _beside(kind: Kind, seen: FloatArray, drawn: FloatArray, scale: Scale | None) -> pd.DataFrame:
@@ -191,13 +191,13 @@ def draw_pseudo(name: str, kind: Kind, column: Column, transform: object) -> Art
     if kind.n_levels:
         raise SchemaError(f"Column {name!r} has levels: pseudo draws a column of numbers.")
     given = find_transform(transform)
-    own = find_transform(kind.transform)
-    plain = kind if own is None else kind.with_transform(None).learn(column)
+    current = find_transform(kind.transform)
+    plain = kind if current is None else kind.with_transform(None).learn(column)
     after = kind if given is None else kind.with_transform(transform).learn(column)
     values = kind.encode_value(column)[~column.missing]
     parts = {"values": values, "pseudo-observations": plain.pseudo(values)}
-    if given is not None or own is not None:
-        words = getattr(given or own, "name", None) or "transform"
+    if given is not None or current is not None:
+        words = getattr(given or current, "name", None) or "transform"
         parts = {
             "values": values,
             "pseudo-observations, no transform": plain.pseudo(values),
@@ -209,7 +209,7 @@ def draw_pseudo(name: str, kind: Kind, column: Column, transform: object) -> Art
         artists += _histogram(panel, numbers, with_normal=i > 0)
         what = label(name) if i == 0 else words
         panel.set_title(f"{what}\nskewness {_skewness(numbers):.1f}", fontsize=9)
-    return Artists(artists, axes, pd.DataFrame(parts), own=True)
+    return Artists(artists, axes, pd.DataFrame(parts), is_new=True)
 
 
 def _histogram(ax: Axes, values: FloatArray, with_normal: bool) -> list[Artist]:

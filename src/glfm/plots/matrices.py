@@ -83,9 +83,9 @@ def draw_effects(table: pd.DataFrame, kinds: dict[str, Kind], ax: Axes | None) -
     fixed = {name: _only_level(table[table["column"] == name]) for name in columns}
     names_levels = any(level is None for level in fixed.values())
     wide = 0.95 if names_levels else 0.62
-    own, ax = ax is None, canvas(ax, 3.2 + wide * max(len(features), 2), 1.1 + 0.3 * max(len(columns), 3))
+    is_new, ax = ax is None, canvas(ax, 3.2 + wide * max(len(features), 2), 1.1 + 0.3 * max(len(columns), 3))
     if table.empty:
-        return Artists(draw_message(ax, _NO_FEATURE), [ax], table, own=own)
+        return Artists(draw_message(ax, _NO_FEATURE), [ax], table, is_new=is_new)
     shape = (len(columns), len(features))
     effect = table["effect"].to_numpy().reshape(shape[::-1]).T
     sure = table["sure"].to_numpy().reshape(shape[::-1]).T
@@ -113,7 +113,7 @@ def draw_effects(table: pd.DataFrame, kinds: dict[str, Kind], ax: Axes | None) -
     bar.outline.set_visible(False)
     bar.ax.tick_params(labelsize=7)
     bar.set_label("effect, in standard deviations\n(grey: its 90 % interval holds zero)", fontsize=7)
-    return Artists([image, *texts], [ax], table, own=own)
+    return Artists([image, *texts], [ax], table, is_new=is_new)
 
 
 def _only_level(rows: pd.DataFrame) -> object:
@@ -139,7 +139,7 @@ def draw_dependence(table: pd.DataFrame, kind: str, ax: Axes | None) -> Artists:
     """
     size = len(table)
     cells = min(max(size, 3), 60)
-    own, ax = ax is None, canvas(ax, 3.4 + 0.36 * cells, 2.2 + 0.33 * cells)
+    is_new, ax = ax is None, canvas(ax, 3.4 + 0.36 * cells, 2.2 + 0.33 * cells)
     table = table.iloc[_side_by_side(table.to_numpy(), kind)]
     table = table[table.index]
     value = table.to_numpy(dtype=np.float64)
@@ -164,7 +164,7 @@ def draw_dependence(table: pd.DataFrame, kind: str, ax: Axes | None) -> Artists:
     bar.outline.set_visible(False)
     bar.ax.tick_params(labelsize=7)
     bar.set_label(_DEPENDENCE[kind], fontsize=7)
-    return Artists([image, *texts], [ax], table, own=own)
+    return Artists([image, *texts], [ax], table, is_new=is_new)
 
 
 def _side_by_side(value: FloatArray, kind: str) -> NDArray[np.intp]:
@@ -184,7 +184,7 @@ def _side_by_side(value: FloatArray, kind: str) -> NDArray[np.intp]:
 def draw_shares(table: pd.DataFrame, n_rows: int, n_patterns: int, ax: Axes | None) -> Artists:
     """Draw the share of rows of each pattern, with a note on patterns that `table` leaves out."""
     data = table[["rows", "share"]].copy()
-    own, ax = ax is None, canvas(ax, 6.0, 0.9 + 0.27 * max(len(data), 2))
+    is_new, ax = ax is None, canvas(ax, 6.0, 0.9 + 0.27 * max(len(data), 2))
     at = np.arange(len(data))
     bars = ax.barh(at, data["share"], color=BLUE, height=0.75)
     words = [f"{share:.1%}  ({rows:,})" for rows, share in data.itertuples(index=False)]
@@ -199,13 +199,13 @@ def draw_shares(table: pd.DataFrame, n_rows: int, n_patterns: int, ax: Axes | No
     left_out = f"; {more:,} more {'pattern has' if more == 1 else 'patterns have'} {rest:.1%}" if more else ""
     ax.set_xlabel(f"share of the {n_rows:,} rows{left_out}", fontsize=8)
     open_frame(ax)
-    return Artists(bars.patches, [ax], data, own=own)
+    return Artists(bars.patches, [ax], data, is_new=is_new)
 
 
 def draw_shares_by(table: pd.DataFrame, by: str, ax: Axes | None) -> Artists:
     """Draw the share of each pattern (across) among the rows at each value of a column (down)."""
     n_groups, n_patterns = table.shape
-    own, ax = ax is None, canvas(ax, 2.6 + 0.62 * max(n_patterns, 2), 1.5 + 0.2 * max(n_groups, 3))
+    is_new, ax = ax is None, canvas(ax, 2.6 + 0.62 * max(n_patterns, 2), 1.5 + 0.2 * max(n_groups, 3))
     share = table.to_numpy(dtype=np.float64)
     named = (table.columns != OTHER) | (n_patterns == 1)
     # The rest is masked, or it would dominate the colour scale.
@@ -225,7 +225,7 @@ def draw_shares_by(table: pd.DataFrame, by: str, ax: Axes | None) -> Artists:
     ax.set_ylabel(label(by), fontsize=8)
     _gaps(ax, (n_groups, n_patterns))
     _bare(ax)
-    return Artists([image, *texts], [ax], table, own=own)
+    return Artists([image, *texts], [ax], table, is_new=is_new)
 
 
 # ---- rows
@@ -251,16 +251,16 @@ def draw_feature_matrix(
 
 def draw_features(Z: NDArray[np.bool_], names: Sequence[str], rows: Any, ax: Axes | None) -> Artists:
     """Draw which row has which feature, with rows of equal patterns next to each other."""
-    own, ax = ax is None, canvas(ax, max(2.6, 1.0 + 0.5 * len(names)), 4.6)
+    is_new, ax = ax is None, canvas(ax, max(2.6, 1.0 + 0.5 * len(names)), 4.6)
     order = np.lexsort(~Z.T[::-1]) if names else np.arange(len(Z))
     data = pd.DataFrame(Z[order], index=pd.Index(rows)[order], columns=list(names))
     if not names:
-        return Artists(draw_message(ax, "No feature to show."), [ax], data, own=own)
+        return Artists(draw_message(ax, "No feature to show."), [ax], data, is_new=is_new)
     shares = [f"{name} ({share:.0%})" for name, share in zip(names, Z.mean(axis=0), strict=True)]
     image = draw_feature_matrix(_some(Z[order]), shares, ax=ax)
     ax.set_ylabel(f"{len(Z):,} rows, sorted", fontsize=8)
     ax.tick_params(axis="x", labelsize=8)
-    return Artists([image], [ax], data, own=own)
+    return Artists([image], [ax], data, is_new=is_new)
 
 
 def _some(rows: NDArray[Any]) -> NDArray[Any]:
@@ -271,7 +271,7 @@ def _some(rows: NDArray[Any]) -> NDArray[Any]:
 def draw_missing(holes: NDArray[np.bool_], names: Sequence[str], rows: Any, ax: Axes | None) -> Artists:
     """Draw which cells are missing; of many rows, the shares in groups of neighbouring rows."""
     n_rows, n_columns = holes.shape
-    own, ax = ax is None, canvas(ax, min(max(3.2, 1.2 + 0.3 * n_columns), 20.0), 4.8)
+    is_new, ax = ax is None, canvas(ax, min(max(3.2, 1.2 + 0.3 * n_columns), 20.0), 4.8)
     share: FloatArray = holes.astype(np.float64)
     starts = np.arange(n_rows)
     if n_rows > _MOST_ROWS:
@@ -294,7 +294,7 @@ def draw_missing(holes: NDArray[np.bool_], names: Sequence[str], rows: Any, ax: 
             ax.axvline(edge, color="white", linewidth=1.0)
     ax.spines[:].set_visible(False)
     ax.tick_params(axis="x", length=0)
-    return Artists([image], [ax], data, own=own)
+    return Artists([image], [ax], data, is_new=is_new)
 
 
 def _percent(share: float) -> str:

@@ -282,11 +282,11 @@ def _finish(ax: Axes, words: str, axis: str) -> None:
     open_frame(ax)
 
 
-def draw_legend(axes: Sequence[Axes], names: Sequence[str], look: Look = style, *, own: bool) -> None:
-    """Draw a legend of the observed cells and each distribution, below the panels of our own figure."""
+def draw_legend(axes: Sequence[Axes], names: Sequence[str], look: Look = style, *, is_new: bool) -> None:
+    """Draw a legend of the observed cells and each distribution, below the panels of a new figure."""
     entries: list[Any] = [Patch(color=GREY, alpha=0.7, label=names[0])]
     entries += [Line2D([], [], linewidth=2.5, label=name, **look(i)) for i, name in enumerate(names[1:])]
-    if not own:
+    if not is_new:
         axes[0].legend(handles=entries, frameon=False, fontsize=7)
         return
     figure: Any = axes[0].figure

@@ -222,7 +222,7 @@ class Plot:
             panel.tick_params(labelsize=7)
             open_frame(panel)
         axes[0].figure.supxlabel("draw", fontsize=8)
-        return Artists(artists, axes, diagnostics.traces[["chain", "draw", *names]], own=True)
+        return Artists(artists, axes, diagnostics.traces[["chain", "draw", *names]], is_new=True)
 
     def missing(self, ax: Axes | None = None) -> Artists:
         """Draw the missing cells of the modelled columns, with the share of each column.
@@ -324,7 +324,7 @@ class Plot:
         for panel, name in zip(axes, table.columns, strict=True):
             look: Any = {"limits": (0.0, highest), "scale": False, "format": "{:.0%}"}
             artists += tile_map(table[name], ax=panel, title=name, **look)
-        return Artists(artists, axes, table, own=True)
+        return Artists(artists, axes, table, is_new=True)
 
     # ---- arguments
 

@@ -108,7 +108,7 @@ def tile_map(
     codes = read_states(given)
     known = {code: value for code, value in zip(codes, given.values(), strict=True) if not pd.isna(value)}
     are_numbers = all(isinstance(value, Real) and not isinstance(value, bool) for value in known.values())
-    own, ax = ax is None, canvas(ax, 6.2, 4.6)
+    is_new, ax = ax is None, canvas(ax, 6.2, 4.6)
     key: ScalarMappable | list[Patch]
     if are_numbers:
         colour_of, key = _shade(known, limits, colours)
@@ -134,7 +134,7 @@ def tile_map(
         _draw_key(ax, key)
     places = {code: (value, *_PLACE[code]) for code, value in known.items()}
     data = pd.DataFrame.from_dict(places, orient="index", columns=["value", "x", "y"])
-    return Artists(tiles, [ax], data.rename_axis("state"), own=own)
+    return Artists(tiles, [ax], data.rename_axis("state"), is_new=is_new)
 
 
 def _draw_key(ax: Axes, key: ScalarMappable | list[Patch]) -> None:

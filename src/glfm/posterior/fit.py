@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from glfm.sampling.chain import Chain
 from glfm.sampling.draws import Draw, Draws
 from glfm.sampling.problem import LocalProblem, Problem
 from glfm.schema import Schema
+
+if TYPE_CHECKING:
+    from glfm.posterior.predictive import How
 
 __all__ = ["Fit", "Partitions"]
 
@@ -28,7 +31,7 @@ class Partitions(Protocol):
 
     absent: str  # why rows cannot be had here, for an error message
 
-    def impute(self, fit: Fit, how: str, n: int) -> Any:
+    def impute(self, fit: Fit, how: How, n: int) -> Any:
         """Return the table with its holes filled, in partitions; `n` > 1: a list."""
 
 
@@ -99,6 +102,13 @@ class Fit:
     def place(self, column: str) -> int:
         """Return the number of a modelled column."""
         return self.problem.names.index(column)
+
+    def with_chains(self, chains: tuple[Chain, ...]) -> Fit:
+        """Return the fit with the draws of its chains after a run; rows on a cluster are gone by then."""
+        draws = Draws([draw for chain in chains for draw in chain.draws])
+        if isinstance(self.problem, LocalProblem):
+            return replace(self, chains=chains, draws=draws)
+        return replace(self, problem=self.problem.rowless(), chains=(), draws=draws)
 
     def with_draws(self, draws: Sequence[Draw]) -> Fit:
         """Return the fit with other draws."""

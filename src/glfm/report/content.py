@@ -64,7 +64,7 @@ class Content:
     title: str
     n_rows: int
     n_columns: int
-    lead: list[str]
+    introduction: list[str]
     highlights: list[FeatureFacts]
     caveats: list[str]
     columns: list[ColumnFacts]
@@ -105,7 +105,7 @@ def collect(summary: Summary, title: str | None = None) -> Content:
         title=title or "What is in this table",
         n_rows=summary.fit.problem.n_rows,
         n_columns=len(columns),
-        lead=_lead(summary.fit.problem.n_rows, columns, missing, features, patterns),
+        introduction=_introduction(summary.fit.problem.n_rows, columns, missing, features, patterns),
         highlights=[one for one in features if one.status == "clear" and one.meaning][:_HIGHLIGHTS],
         caveats=_caveats(features, convergence),
         columns=columns,
@@ -126,7 +126,7 @@ def collect(summary: Summary, title: str | None = None) -> Content:
     )
 
 
-def _lead(
+def _introduction(
     n_rows: int,
     columns: list[ColumnFacts],
     missing: Missingness,
@@ -138,17 +138,18 @@ def _lead(
     ignored = f", of which {n_ignored} {'is' if n_ignored == 1 else 'are'} left aside" if n_ignored else ""
     rows = f"{n_rows:,} row{'' if n_rows == 1 else 's'}"
     holes = f"{percent(missing.share)} of the cells are missing" if missing.n_holes else "no cell is missing"
-    lead = [f"{rows} and {len(columns)} column{'' if len(columns) == 1 else 's'}{ignored}; {holes}."]
+    sentences = [f"{rows} and {len(columns)} column{'' if len(columns) == 1 else 's'}{ignored}; {holes}."]
     n_clear = sum(feature.status == "clear" for feature in features)
     if not n_clear:
-        return [*lead, "No feature is clear enough to be described."]
+        return [*sentences, "No feature is clear enough to be described."]
     without = sum(pattern.share for pattern in patterns if pattern.name == NONE)
-    what = "a yes-or-no trait" if n_clear == 1 else "yes-or-no traits"
-    has = "it" if n_clear == 1 else "at least one of them"
+    what, has = "yes-or-no traits that were not recorded but show", "at least one of them"
+    if n_clear == 1:
+        what, has = "a yes-or-no trait that was not recorded but shows", "it"
     return [
-        *lead,
-        f"The table is described by {counted(n_clear, 'clear feature')}: {what} that nobody recorded but "
-        f"that its columns betray. {percent(1.0 - without)} of the rows have {has}.",
+        *sentences,
+        f"The table is described by {counted(n_clear, 'clear feature')}: {what} in its columns. "
+        f"{percent(1.0 - without)} of the rows have {has}.",
     ]
 
 

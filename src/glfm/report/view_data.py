@@ -56,8 +56,8 @@ def _column(summary: Summary, name: str, patterns: list[str]) -> dict[str, Any]:
     if dates:
         column["dates"] = True
     column["medians"] = [_short(float(value), 9 if dates else _DIGITS) for value in medians]
-    ends = [float(cell.quantile(q)[0]) for cell in cells for q in (0.05, 0.95)]
-    spread = _wide_range(kind, table.index.to_numpy(dtype=np.float64), seen, ends)
+    quantiles = [float(cell.quantile(q)[0]) for cell in cells for q in (0.05, 0.95)]
+    spread = _wide_range(kind, table.index.to_numpy(dtype=np.float64), seen, quantiles)
     if spread is not None:
         table = summary.density(name, patterns, np.sort(np.append(_apart(kind, spread), spread)))
     # Atoms have a probability each, which is shown apart from the other values.
@@ -72,14 +72,14 @@ def _column(summary: Summary, name: str, patterns: list[str]) -> dict[str, Any]:
     return column | _picture(kind, table, seen, log=spread is not None)
 
 
-def _wide_range(kind: Kind, at: FloatArray, seen: FloatArray, ends: list[float]) -> FloatArray | None:
+def _wide_range(kind: Kind, at: FloatArray, seen: FloatArray, quantiles: list[float]) -> FloatArray | None:
     """Return values for a logarithmic axis if most cells would be at the edge of a linear one."""
     positive = seen[seen > 0.0]
     if positive.size < 2 or (seen < 0.0).any() or kind.lowest < 0.0:
         return None
     if np.median(positive) - at[0] > _EDGE * (at[-1] - at[0]):
         return None
-    bottom = min([float(np.quantile(positive, 0.005)), *(end for end in ends if end > 0.0)])
+    bottom = min([float(np.quantile(positive, 0.005)), *(q for q in quantiles if q > 0.0)])
     grid = np.geomspace(bottom, at[-1], _POINTS)
     return np.unique(np.rint(grid)) if kind.is_whole else grid[~kind.has_mass(grid)]
 

@@ -67,6 +67,20 @@ class Problem:
         return Layout(self.kinds, self.priors.bias)
 
     @property
+    def n_free_rows(self) -> int:
+        """Number of rows that may have features; rows are pinned only where this process has them."""
+        return self.n_rows
+
+    @property
+    def n_shards(self) -> int:
+        """Number of shards on a cluster into which the rows have been cut; 0: they have not."""
+        return 0
+
+    def rowless(self) -> RowlessProblem:
+        """Return the problem without its rows."""
+        return RowlessProblem(self.kinds, self.priors, self.n_rows, self.facts)
+
+    @property
     def names(self) -> tuple[str, ...]:
         """Names of the columns."""
         return self.layout.names
@@ -163,7 +177,6 @@ class LocalProblem(Problem):
 
     @cached_property
     def n_free_rows(self) -> int:
-        """Number of rows that may have features."""
         return self.n_rows - int(self.pinned_rows.sum())
 
     @cached_property

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from glfm.sampling.priors import Schedule
 from glfm.storage.archive import remove_partial
 from glfm.storage.model_files import Stage, read, read_stage, write
 
-__all__ = ["Checkpoint", "is_finished", "resumed"]
+__all__ = ["Checkpoint", "Checkpointing", "is_finished", "resumed"]
 
 _FREE = {
     "engine",
@@ -27,6 +28,14 @@ _FREE = {
     "random_state",
     "schema",
 }  # parameters that may differ, or are compared by effect
+
+
+class Checkpointing(NamedTuple):
+    """The arguments of `fit` about checkpoints: where to write one, how often, which one to go on from."""
+
+    path: str | PathLike[str] | None
+    every: float
+    resume: str | PathLike[str] | None
 
 
 class Checkpoint:

@@ -70,12 +70,12 @@ def plot_patterns(
         chosen = [column_number(d, table.letters) for d in idxD]
 
     def look(i: int) -> dict[str, Any]:
-        own = style(i)
+        chosen_style = style(i)
         if colors is not None and len(colors):
-            own["color"] = _colour(colors[i % len(colors)])
+            chosen_style["color"] = _colour(colors[i % len(colors)])
         if styles is not None and len(styles):
-            own["linestyle"] = styles[i % len(styles)]
-        return own
+            chosen_style["linestyle"] = styles[i % len(styles)]
+        return chosen_style
 
     n_levels = [known.kinds[d].n_levels for d in chosen]
     axes = grid([levels_height(n, len(Z), True) if n else _HEIGHT for n in n_levels], _WIDTH)
@@ -86,7 +86,7 @@ def plot_patterns(
         else:
             draw_numbers(ax, *_number_heights(known, table, d, Z, names), look=look)
         ax.set_title(title, fontsize=9)
-    draw_legend(axes, ["observed", *names], look, own=True)
+    draw_legend(axes, ["observed", *names], look, is_new=True)
     return cast("Figure", axes[0].figure)
 
 

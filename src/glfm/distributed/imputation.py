@@ -1,0 +1,107 @@
+"""Imputation of dask DataFrames, partition by partition, when the result is computed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import dask
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+from dask.dataframe.utils import make_meta
+from numpy.typing import NDArray
+
+from glfm.distributed.engine import current_client
+from glfm.frames.frame import Frame
+from glfm.posterior.fit import Fit
+from glfm.posterior.predictive import How, Predictive, check_imputations
+from glfm.posterior.rows import TrainingRows
+from glfm.sampling.draws import Draws
+from glfm.sampling.problem import LocalProblem
+from glfm.schema.encoding import encode
+
+__all__ = ["FittedPartitions", "impute_new"]
+
+
+class FittedPartitions:
+    """The partitions of a dask DataFrame that was fitted.
+
+    Parameters
+    ----------
+    data
+        The dask DataFrame.
+    ends
+        For each partition, the number of rows up to its end.
+    """
+
+    absent: str = (
+        "The table of the fit is a dask DataFrame, whose rows stay where they are, and this needs them in "
+        "one place: ask for impute(), pass rows of your own where X is asked for, or fit a pandas frame."
+    )
+
+    def __init__(self, data: Any, ends: NDArray[np.intp]) -> None:
+        self._data, self._ends = data, ends
+
+    def impute(self, fit: Fit, how: How, n: int) -> Any:
+        """Return dask DataFrames whose partitions are those of the fit, completed when they are computed."""
+        check_imputations(how, n, len(fit.draws))
+        client = current_client()
+        rowless = replace(fit, frame=None, problem=fit.problem.rowless(), chains=(), partitions=None)
+        tasks = []
+        start = 0
+        parts = self._data.to_delayed(optimize_graph=False)
+        for number, (part, end) in enumerate(zip(parts, self._ends, strict=True)):
+            draws = [replace(draw, x=None, packed=draw.packed[start:end]) for draw in fit.draws]
+            mine: Any = rowless.with_draws(draws)
+            if client is not None:  # draws are too large for a task graph
+                mine = client.scatter([mine], hash=False)[0]
+            else:
+                mine = dask.delayed(mine, traverse=False, pure=False)
+            task = partial(_complete, number=number, how=how, n=n)
+            tasks.append(dask.delayed(task, pure=False)(part, mine))
+            start = int(end)
+        meta, divisions = make_meta(self._data), self._data.divisions
+        frames = [
+            dd.from_delayed([task[i] for task in tasks], meta=meta, divisions=divisions, verify_meta=False)
+            for i in range(n)
+        ]
+        return frames if n > 1 else frames[0]
+
+
+class _PartitionRows(TrainingRows):
+    """Rows of one partition of the fit, with a random stream of their own."""
+
+    def __init__(self, fit: Fit, key: np.random.SeedSequence) -> None:
+        super().__init__(fit)
+        self._key = key
+
+    def noise(self, rng: np.random.Generator, t: int, table: int) -> np.random.Generator:
+        key = self._key
+        return np.random.default_rng(
+            np.random.SeedSequence(key.entropy, spawn_key=(*key.spawn_key, t, table))
+        )
+
+
+def _complete(part: pd.DataFrame, fit: Fit, number: int, how: How, n: int) -> list[pd.DataFrame]:
+    """Return a partition of the fit with its holes filled, `n` times; the draws have its rows alone."""
+    if not len(part):
+        return [part] * n
+    frame, kinds, seed = Frame.read(part), fit.problem.kinds, fit.seed
+    problem = LocalProblem(kinds, encode(frame, kinds), fit.problem.priors)
+    draws = Draws([replace(draw, x=problem.x) for draw in fit.draws])
+    here = replace(fit, frame=frame, problem=problem, draws=draws)
+    key = np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, number))
+    filled = Predictive(frame, _PartitionRows(here, key), here).impute(how, n)
+    return list(filled) if n > 1 else [filled]
+
+
+def impute_new(model: Any, data: Any, **arguments: Any) -> Any:
+    """Return a dask DataFrame of rows never seen, completed partition by partition."""
+    return data.map_partitions(_impute_part, model, arguments, meta=make_meta(data))
+
+
+def _impute_part(part: pd.DataFrame, model: Any, arguments: dict[str, Any]) -> pd.DataFrame:
+    filled: pd.DataFrame = model.impute(part, **arguments) if len(part) else part
+    return filled

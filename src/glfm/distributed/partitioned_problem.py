@@ -1,0 +1,28 @@
+"""The problem of a fit whose rows are on the workers of a cluster."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from distributed import Future
+
+from glfm.sampling.problem import RowlessProblem
+
+__all__ = ["PartitionedProblem"]
+
+
+@dataclass(frozen=True, eq=False)
+class PartitionedProblem(RowlessProblem):
+    """A problem whose rows are on the workers of a cluster.
+
+    Parameters
+    ----------
+    shards
+        Futures of the problems of the shards, with their rows.
+    """
+
+    shards: tuple[Future, ...]
+
+    @property
+    def n_shards(self) -> int:
+        return len(self.shards)

@@ -1,0 +1,238 @@
+"""A dask DataFrame as the table of a fit: its rows are never in one place."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import dask
+import numpy as np
+import pandas as pd
+from distributed import Client, Future, wait
+from numpy.typing import NDArray
+
+from glfm.distributed import partitions
+from glfm.distributed.checkpoint_folder import CheckpointFolder
+from glfm.distributed.engine import DaskEngine, current_client
+from glfm.distributed.imputation import FittedPartitions
+from glfm.distributed.partitioned_problem import PartitionedProblem
+from glfm.errors import DataError, SchemaError
+from glfm.frames.column import FloatArray
+from glfm.kinds import Kind
+from glfm.posterior.fit import Fit
+from glfm.posterior.spacing import spaced
+from glfm.sampling.chain import Chain
+from glfm.sampling.draws import Draws
+from glfm.sampling.engine import Engine, Keeper, LocalEngine
+from glfm.sampling.parallel import shard_bounds
+from glfm.sampling.priors import Priors
+from glfm.sampling.problem import ColumnFacts, LocalProblem, Problem
+from glfm.schema import Schema
+from glfm.storage.checkpoints import Checkpointing
+from glfm.storage.model_files import Stage
+
+__all__ = ["PartitionedTable"]
+
+_MOST_ROWS = 100_000  # of the sample from which kinds are inferred and learnt
+
+
+class PartitionedTable:
+    """A dask DataFrame as the table of a fit; it implements `estimators.tables.Table`.
+
+    Parameters
+    ----------
+    data
+        The dask DataFrame.
+    refused
+        Arguments of `fit` that only a table in this process knows; all must be None.
+    """
+
+    def __init__(self, data: Any, **refused: Any) -> None:
+        for name, value in refused.items():
+            if value is not None:
+                raise DataError(
+                    f"A fit of a dask DataFrame knows no {name}=: leave it out, or fit a pandas frame with "
+                    "DaskEngine, which knows it."
+                )
+        self._data = data
+
+    def default_engine(self) -> Engine:
+        """Return an engine on the current cluster, or in threads if there is none."""
+        return LocalEngine(self._data.npartitions) if current_client() is None else DaskEngine()
+
+    def read(
+        self, settings: Mapping[str, Any], priors: Priors, engine: Engine, seed: np.random.SeedSequence
+    ) -> Fit:
+        """Return a fit without chains; cells are encoded where the shards will be."""
+        if priors.weighted:
+            raise SchemaError(
+                "weighted=True runs in this process and not where partitions are: fit with weighted=False, "
+                "or fit X.compute()."
+            )
+        given = settings["schema"]
+        client = engine.active_client if isinstance(engine, DaskEngine) else None
+        data = self._data.optimize()  # which may join partitions, and should not do so twice
+        parts = data.to_delayed(optimize_graph=False)
+        surveys = _compute(client, [dask.delayed(partitions.survey)(part) for part in parts])
+        levelled = Schema({} if given is None else given).items()
+        partitions.check_alike(surveys, [name for name, kind in levelled if kind and kind.levels])
+        ends = np.cumsum([survey.n_rows for survey in surveys])
+        whole = _is_whole(given, data)
+        schema = given if whole else Schema.infer(_sample(client, parts, surveys, ends), given)
+        assert isinstance(schema, Schema)
+        problem: Problem
+        if client is None:
+            problem = LocalProblem(schema.kinds, _encoded(parts, ends, schema.kinds), priors)
+        else:
+            n_shards = data.npartitions if engine.n_shards is None else engine.shards(int(ends[-1]))
+            problem = _problem(client, parts, ends, schema.kinds, priors, n_shards)
+        return Fit(settings, schema, None, problem, (), Draws([]), seed, FittedPartitions(data, ends))
+
+    def begin(
+        self,
+        fit: Fit,
+        start: Callable[[], tuple[Chain, ...]],
+        stage: Stage,
+        checkpointing: Checkpointing,
+    ) -> tuple[Fit, Stage, Keeper | None]:
+        """Return the fit with chains, started or read from a folder, its stage, and its checkpoint folder."""
+        checkpoint, every, resume = checkpointing
+        fit = replace(fit, chains=start())
+        path = resume if checkpoint is None else checkpoint
+        if path is None:
+            return fit, stage, None
+        if not isinstance(fit.problem, PartitionedProblem):
+            raise DataError(
+                "A dask DataFrame is fitted with a checkpoint on a cluster only: make a distributed.Client, "
+                "or fit a pandas frame."
+            )
+        if resume is not None and Path(resume).absolute() != Path(path).absolute():
+            raise DataError("A fit of a dask DataFrame goes on in its own folder: give no other checkpoint.")
+        folder = CheckpointFolder(path, every, _identity(fit, fit.problem), resume is not None)
+        for chain in fit.chains:
+            folder.restore(chain)
+        return fit, stage, folder
+
+
+def _identity(fit: Fit, problem: PartitionedProblem) -> dict[str, Any]:
+    """Return what must be equal for a fit to go on from a checkpoint, by name."""
+    schedule, client = fit.chains[0].schedule, problem.shards[0].client
+    checksums = client.map(partitions.fingerprint, problem.shards, pure=False)
+    return {
+        "schema": json.loads(fit.schema.to_json()),
+        "priors": asdict(problem.priors),
+        "seed": [str(fit.seed.entropy), list(fit.seed.spawn_key[:-1])],  # without the number of chains
+        "schedule": [schedule.n_warmup, schedule.thin],
+        "number of rows": problem.n_rows,
+        "number of shards": problem.n_shards,
+        "table": client.gather(checksums),
+    }
+
+
+def _problem(
+    client: Client,
+    parts: Sequence[Any],
+    ends: NDArray[np.intp],
+    kinds: Mapping[str, Kind],
+    priors: Priors,
+    n_shards: int,
+) -> PartitionedProblem:
+    """Return the problem of a table whose rows stay on a cluster."""
+    tasks = [
+        dask.delayed(partial(partitions.encoded, kinds=dict(kinds), number=i), pure=False)(part)
+        for i, part in enumerate(parts)
+    ]
+    cells = client.compute(tasks)
+    _check(cells)
+    n_rows = int(ends[-1])
+    shards = _shards(client, cells, ends, kinds, priors, min(n_shards, n_rows))
+    facts = _known(kinds, client.gather(client.map(partitions.tally, shards, pure=False)))
+    return PartitionedProblem(kinds, priors, n_rows, facts, tuple(shards))
+
+
+def _compute(client: Client | None, tasks: Sequence[Any]) -> list[Any]:
+    if client is None:
+        return list(dask.compute(*tasks, scheduler="threads"))
+    return list(client.gather(client.compute(list(tasks))))
+
+
+def _encoded(parts: Sequence[Any], ends: NDArray[np.intp], kinds: Mapping[str, Kind]) -> FloatArray:
+    """Return the cells of all partitions, each written where it belongs as soon as it is read."""
+    x = np.empty((int(ends[-1]), len(kinds)), order="F")
+
+    def write(number: int, part: pd.DataFrame) -> None:
+        cells = partitions.encoded(part, dict(kinds), number)
+        x[ends[number] - len(cells) : ends[number]] = cells
+
+    _compute(None, [dask.delayed(partial(write, i), pure=False)(part) for i, part in enumerate(parts)])
+    return x
+
+
+def _check(futures: Sequence[Future]) -> None:
+    """Wait for tasks; raise the first error of one of them."""
+    wait(futures)
+    for future in futures:
+        if future.status == "error":
+            raise future.exception()
+
+
+def _is_whole(given: object, data: Any) -> bool:
+    """Whether a schema leaves nothing open."""
+    if not isinstance(given, Schema) or list(given) != [str(name) for name in data.columns]:
+        return False
+    return all(kind is None or kind.is_learnt for kind in given.values())
+
+
+def _sample(
+    client: Client | None, parts: Sequence[Any], surveys: Sequence[partitions.Survey], ends: NDArray[np.intp]
+) -> pd.DataFrame:
+    """Return rows for inference: evenly spaced ones, and those that show what a column can hold."""
+    n_rows = int(ends[-1])
+    starts = ends - [survey.n_rows for survey in surveys]
+    even = spaced(n_rows, _MOST_ROWS)
+    chosen = pd.concat([survey.rows for survey in surveys if survey.n_rows])
+    everywhere = np.concatenate(
+        [start + survey.places for start, survey in zip(starts, surveys, strict=True)]
+    )
+    places = np.union1d(even, everywhere[partitions.informative_rows(chosen)])
+    tasks = [
+        dask.delayed(partitions.rows_at)(part, places[(places >= start) & (places < end)] - start)
+        for part, start, end in zip(parts, starts, ends, strict=True)
+    ]
+    found: list[pd.DataFrame] = [rows for rows in _compute(client, tasks) if len(rows)]
+    return pd.concat(found)
+
+
+def _shards(
+    client: Client,
+    cells: Sequence[Future],
+    ends: NDArray[np.intp],
+    kinds: Mapping[str, Kind],
+    priors: Priors,
+    n_shards: int,
+) -> list[Future]:
+    """Cut the rows as every engine does, whatever the partitions are."""
+    starts = np.concatenate([[0], ends[:-1]])
+    shards = []
+    for begin, end in shard_bounds(int(ends[-1]), n_shards):
+        touched = np.flatnonzero((starts < end) & (ends > begin)).tolist()
+        slices = [
+            (int(max(begin, starts[i]) - starts[i]), int(min(end, ends[i]) - starts[i])) for i in touched
+        ]
+        mine = [cells[i] for i in touched]
+        shards.append(client.submit(partitions.join, dict(kinds), priors, mine, slices, pure=False))
+    return shards
+
+
+def _known(kinds: Mapping[str, Kind], found: Sequence[list[Any]]) -> ColumnFacts:
+    """Return the facts about all columns from the tallies of the shards."""
+    spreads, counts = [], []
+    for d, kind in enumerate(kinds.values()):
+        total: FloatArray = np.sum([one[d] for one in found], axis=0)
+        spreads.append(kind.spread_of(total))
+        counts.append(total.astype(np.int64) if kind.n_levels else np.zeros(0, np.int64))
+    return ColumnFacts(tuple(spreads), tuple(counts))
