@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from glfm.errors import DataError
-from glfm.frames.column import Column, FloatArray
+from glfm.frames.column import FloatArray
 from glfm.frames.frame import Frame
 from glfm.kinds.base import Kind
 from glfm.kinds.cells import Cells
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Calibration",
-    "HiddenCells",
     "certify",
     "check_fraction",
     "choose_hidden",
@@ -89,36 +88,6 @@ class Calibration:
         return ax
 
 
-class HiddenCells(Frame):
-    """A frame some of whose cells look like holes."""
-
-    def __init__(self, frame: Frame, hidden: Mapping[str, NDArray[np.bool_]]) -> None:
-        super().__init__(frame.names, frame.n_rows)
-        self.is_named = frame.is_named
-        self._frame = frame
-        self._hidden = hidden
-
-    def column(self, name: str) -> Column:
-        column = self._frame.column(name)
-        if name not in self._hidden:
-            return column
-        values = column.values.copy()
-        values[self._hidden[name]] = np.nan if column.is_number else None
-        return Column(name, values, column.type, column.declared_levels)
-
-    def new(self, values: Mapping[str, NDArray[Any]]) -> Any:
-        return self._frame.new(values)
-
-    def _set_cells(self, column: Column, values: NDArray[Any], rows: NDArray[np.intp]) -> Any:
-        return self._frame._set_cells(column, values, rows)
-
-    def _new_column(self, name: str, values: list[Any]) -> Any:
-        return self._frame._new_column(name, values)
-
-    def _assemble(self, columns: Mapping[str, Any], names: list[str]) -> Any:
-        return self._frame._assemble(columns, names)
-
-
 def certify(
     model: Any,
     frame: Frame,
@@ -135,7 +104,7 @@ def certify(
     columns = {name: hidden[:, d] for d, name in enumerate(schema.kinds)}
     settings = {"schema": unlearnt(schema, model.schema), "random_state": int(rng.integers(2**32))}
     rest = clone(model).set_params(**settings)
-    rest.fit(HiddenCells(frame, columns), inactive=pinned, time_budget=time_budget)
+    rest.fit(frame.hiding(columns), inactive=pinned, time_budget=time_budget)
     return judge(rest.predictive(), rest.schema_.kinds, x, hidden, rng)
 
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from typing import Any
+from copy import copy
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any, Self
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -31,6 +34,7 @@ class Frame(ABC):
 
     #: Whether the user named the columns; those of an array have generated names.
     is_named = True
+    _hidden: Mapping[str, NDArray[np.bool_]] = MappingProxyType({})
 
     def __init__(self, names: Iterable[object], n_rows: int) -> None:
         labels = list(names)
@@ -77,9 +81,20 @@ class Frame(ABC):
             raise DataError(_unreadable(data))
         return NarwhalsFrame(frame)
 
-    @abstractmethod
     def column(self, name: str) -> Column:
         """Read one column."""
+        column = self._read_column(name)
+        if name not in self._hidden:
+            return column
+        values = column.values.copy()
+        values[self._hidden[name]] = np.nan if column.is_number else None
+        return replace(column, values=values)
+
+    def hiding(self, cells: Mapping[str, NDArray[np.bool_]]) -> Self:
+        """Return the table with some cells of some columns, by name, as if they were missing."""
+        other = copy(self)
+        other._hidden = cells
+        return other
 
     def to_pandas(self) -> pd.DataFrame:
         """Return the table as a pandas frame."""
@@ -118,12 +133,12 @@ class Frame(ABC):
         }
         return self._assemble(filled, list(filled))
 
-    def resized(self, n_rows: int, labels: Any = None) -> Frame | None:
+    @abstractmethod
+    def resized(self, n_rows: int, labels: Any = None) -> Frame:
         """Return a table with `n_rows` rows and the column types of this one, as a template to fill.
 
-        `labels` are the row labels, for libraries that have them. None if the types are unknown.
+        `labels` are the row labels, for libraries that have them.
         """
-        return None
 
     def read_values(self, values: object) -> Frame:
         """Read values for cells of this table: the same rows, and some of its columns."""
@@ -166,6 +181,10 @@ class Frame(ABC):
         objects = object_array(column.values.tolist())
         objects[rows] = object_array(values.tolist())
         return self._new_column(column.name, objects.tolist())
+
+    @abstractmethod
+    def _read_column(self, name: str) -> Column:
+        """Read one column, including hidden cells."""
 
     @abstractmethod
     def _set_cells(self, column: Column, values: NDArray[Any], rows: Rows) -> Any:

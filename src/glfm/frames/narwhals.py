@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from copy import copy
 from decimal import Decimal
 from typing import Any
 
@@ -27,7 +26,7 @@ class NarwhalsFrame(Frame):
         self._data = data.clone()
         self._backend = data.implementation
 
-    def column(self, name: str) -> Column:
+    def _read_column(self, name: str) -> Column:
         series = self._data.get_column(self.names[self._position(name)])
         column_type = _column_type(series)
         if column_type in dtypes.NUMBERS:
@@ -43,7 +42,7 @@ class NarwhalsFrame(Frame):
         return dtypes.object_column(name, column_type, dtypes.object_array(series.to_list()), levels)
 
     def resized(self, n_rows: int, labels: Any = None) -> Frame:
-        other = copy(self)
+        other = self.hiding({})
         other.n_rows = n_rows
         other._data = self._data[np.resize(np.arange(self.n_rows), n_rows).tolist()]
         return other

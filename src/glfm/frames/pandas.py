@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from copy import copy
 from decimal import Decimal
 from typing import Any
 
@@ -38,7 +37,7 @@ class PandasFrame(Frame):
         return self._data.index
 
     def resized(self, n_rows: int, labels: Any = None) -> Frame:
-        other = copy(self)
+        other = self.hiding({})
         other.n_rows = n_rows
         index = pd.RangeIndex(n_rows) if labels is None else pd.Index(labels)
         other._data = self._data.iloc[np.resize(np.arange(self.n_rows), n_rows)].set_axis(index, axis=0)
@@ -47,7 +46,7 @@ class PandasFrame(Frame):
     def _series(self, name: str) -> Any:
         return self._data.iloc[:, self._position(name)]
 
-    def column(self, name: str) -> Column:
+    def _read_column(self, name: str) -> Column:
         series = self._series(name)
         column_type = _column_type(series.dtype)
         if column_type in dtypes.NUMBERS:

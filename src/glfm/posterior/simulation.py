@@ -60,8 +60,9 @@ def simulate(
     x = simulate_rows(np.repeat(known.x, _copies(n, known), axis=0), fit, n_jobs)
     values = {name: fit.problem.kinds[name].decode(x[:, names.index(name)]) for name in chosen}
     labels = None if known.frame is None else known.frame.labels
-    template = None if fit.frame is None else fit.frame.resized(len(x), labels)
-    return pd.DataFrame(values) if template is None else template.like(values, chosen)
+    return (
+        pd.DataFrame(values) if fit.frame is None else fit.frame.resized(len(x), labels).like(values, chosen)
+    )
 
 
 def _copies(n: int | None, known: Condition) -> int:

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from sklearn.exceptions import NotFittedError
 
 import glfm
-from glfm.analysis.calibration import HiddenCells, choose_hidden, coverage_in_words, enclosing_mass, unlearnt
+from glfm.analysis.calibration import choose_hidden, coverage_in_words, enclosing_mass, unlearnt
 from glfm.datasets import make_clinic
 from glfm.errors import DataError
 from glfm.frames.frame import Frame
@@ -75,7 +75,7 @@ class TestHidden:
 
     def test_a_frame_with_hidden_cells(self, frame: pd.DataFrame) -> None:
         first = np.arange(len(frame)) == 0
-        masked = HiddenCells(Frame.read(frame.assign(n=1.0)), {"ward": first, "n": first})
+        masked = Frame.read(frame.assign(n=1.0)).hiding({"ward": first, "n": first})
         assert masked.column("ward").missing[0]
         assert masked.column("ward").declared_levels == tuple(frame["ward"].cat.categories)
         assert masked.column("n").missing.sum() == 1
