@@ -53,7 +53,7 @@ test-reliability: $(FRESH) ## kills, hostile input by the thousand, load (minute
 	$(BIN)/pytest -n 2 --dist worksteal -m "reliability and not slow" --durations=10
 
 # Tests that need nothing but the package and pytest; each environment is built anew in a directory of its own.
-CORE := $(addprefix tests/unit/,baselines kinds/test_kinds.py kinds/test_mappings.py plots/test_drawing.py analysis/test_summary.py toolbox) \
+CORE := $(addprefix tests/unit/,baselines kinds plots/test_accuracy.py analysis/test_summary.py toolbox) \
 	$(addprefix tests/end_to_end/test_,cli.py demo.py new_user.py)
 CORE_TESTS = $(1)/bin/python -m pytest -q -p no:cacheprovider $(CORE)
 

@@ -11,15 +11,13 @@ import pytest
 TESTS = Path(__file__).parents[1]
 FILES = sorted(TESTS.rglob("*.py"))
 
-# Names that begin with an underscore and are meant for others: IPython's protocol, and the end of a process.
-PROTOCOLS = {"_repr_png_", "_repr_html_", "_exit"}
+# Names that begin with an underscore and are meant for others: of IPython, named tuples, and a process that ends.
+PROTOCOLS = {"_repr_png_", "_repr_html_", "_asdict", "_fields", "_replace", "_exit"}
 # Faults are planted inside, and negative controls break what is inside: for that there is no public way.
 INSIDE = {
     "end_to_end/killed_fits.py": {"_write_array"},
     "end_to_end/test_cluster.py": {"_current", "_watch"},
-    "statistical/test_conditionals.py": {"_measure", "_move_thresholds"},
     "statistical/test_transitions.py": {"_inv_sd"},
-    "unit/kinds/test_kinds.py": {"_measure", "_move_thresholds"},
     "unit/plots/test_plot.py": {"_preprocess_math"},
     "unit/sampling/test_faults.py": {"_make_room", "_solved"},
     "unit/storage/test_checkpoints.py": {"_sums"},
