@@ -11,7 +11,7 @@ import pytest
 TESTS = Path(__file__).parents[1]
 FILES = sorted(TESTS.rglob("*.py"))
 
-# Names that begin with an underscore and are meant for others: of IPython, named tuples, and a process that ends.
+# Names with an underscore that are meant for others: of IPython, of named tuples, of a process that ends.
 PROTOCOLS = {"_repr_png_", "_repr_html_", "_asdict", "_fields", "_replace", "_exit"}
 # Faults are planted inside, and negative controls break what is inside: for that there is no public way.
 INSIDE = {
