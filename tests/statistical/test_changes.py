@@ -117,7 +117,7 @@ def test_edited_cells(posterior, before) -> None:
     }
     fails(fitted(table).continue_fit(N_WRONG), posterior)  # the cells of before
     check(scores(model.edit(after, n_draws=N_DRAWS), posterior))
-    pd.testing.assert_frame_equal(model.fit_.frame.complete({}), TABLE)
+    pd.testing.assert_frame_equal(model.fit_.frame.native(), TABLE)
 
 
 def test_removed_row(posterior) -> None:

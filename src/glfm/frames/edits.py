@@ -109,7 +109,7 @@ def _extended_labels(frame: Frame, rows: Frame) -> Any:
 
 def _columns(frame: Frame) -> dict[str, Any]:
     """Return native columns by name; those of arrays as pandas series."""
-    native = frame.complete({})
+    native = frame.native()
     if isinstance(native, np.ndarray):
         native = pd.DataFrame(native.astype(object) if native.dtype.kind == "U" else native)
     if isinstance(native, pd.DataFrame):
@@ -174,7 +174,7 @@ def _take(column: Any, rows: NDArray[np.intp]) -> Any:
 
 def _with_columns(frame: Frame, columns: Mapping[str, Any], labels: Any) -> Frame:
     """Return a table in the library of `frame` with these columns in place of its own."""
-    native = frame.complete({})
+    native = frame.native()
     if isinstance(native, np.ndarray):
         return Frame.read(_Pandas.array(native.dtype, list(columns.values())))
     return Frame.read(_LIBRARIES[_library(native)].table(native, list(columns.values()), labels))

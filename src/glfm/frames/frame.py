@@ -96,9 +96,13 @@ class Frame(ABC):
         other._hidden = cells
         return other
 
+    def native(self) -> Any:
+        """Return a copy of the table in its own library."""
+        return self._assemble({}, self.names)
+
     def to_pandas(self) -> pd.DataFrame:
         """Return the table as a pandas frame."""
-        native = self.complete({})
+        native = self.native()
         if isinstance(native, np.ndarray):
             return pd.DataFrame(native, columns=self.names)
         return native if isinstance(native, pd.DataFrame) else nw.from_native(native).to_pandas()

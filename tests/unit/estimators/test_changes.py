@@ -28,7 +28,7 @@ def quick(**settings) -> glfm.GLFM:
 
 
 def table_of(model):
-    return model.fit_.frame.complete({})
+    return model.fit_.frame.native()
 
 
 @pytest.fixture
@@ -124,7 +124,7 @@ class TestAppend:
         found = table_of(model)
         assert type(found) is type(whole)
         assert found.schema == whole.schema
-        assert Frame.read(found).complete({}).equals(whole)
+        assert Frame.read(found).native().equals(whole)
         model.remove(range(40, 45)).edit({(44, "change"): 1.25})
         assert table_of(model)["change"].to_pandas().tolist()[-1] == 1.25
         assert type(model.impute()) is type(whole)
@@ -243,7 +243,7 @@ def test_every_type_is_kept(make, column, kind, value, filled):
     other = Frame.read(pd.DataFrame({"a": pd.Series([filled, None], dtype=object)}))
 
     def same_type(changed):
-        was, now = frame.complete({})["a"], changed.complete({})["a"]
+        was, now = frame.native()["a"], changed.native()["a"]
         return was.dtype == now.dtype if hasattr(was, "dtype") else was.type == now.type
 
     twice = appended(frame, frame)

@@ -55,7 +55,7 @@ class TestArrays:
     def test_lists(self):
         read = Frame.read([[1, "a"], [None, "b"], (2.5, None)])
         assert [read.column(name).type for name in read.names] == ["float", "string"]
-        assert Frame.read([[1, 2], [3, 4]]).complete({}).tolist() == [[1, 2], [3, 4]]
+        assert Frame.read([[1, 2], [3, 4]]).native().tolist() == [[1, 2], [3, 4]]
         assert Frame.read([[1, "a"], [2, "b"]]).column("x0").type == "integer"
 
     def test_masked(self):

@@ -48,7 +48,7 @@ class TestEveryType:
 
     def test_nothing_to_complete(self, make, column, kind, value, filled):
         frame = make(column)
-        completed = Frame.read(frame).complete({})
+        completed = Frame.read(frame).native()
         assert types(completed) == types(frame)
         assert snapshot(completed) == snapshot(frame)
 

@@ -213,7 +213,7 @@ def round_trip(data, tmp_path):
     with Reader(tmp_path / "t") as reader:
         again = unpack(reader.json("model"), reader)
         reader.finish()
-    return again.complete({})
+    return again.native()
 
 
 WHEN = pd.to_datetime(["2020-01-01 00:00", None, "2021-05-05 12:30"])
@@ -341,7 +341,7 @@ class TestTables:
     )
     def test_arrays(self, array, tmp_path):
         again = round_trip(array, tmp_path)
-        assert again.dtype == Frame.read(array).complete({}).dtype
+        assert again.dtype == Frame.read(array).native().dtype
         if array.dtype == object:
             assert again.tolist() == array.tolist()
         else:

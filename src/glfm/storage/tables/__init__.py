@@ -22,7 +22,7 @@ _LIBRARIES: dict[str, Any] = {
 
 def pack(frame: Frame, writer: Writer) -> dict[str, Any]:
     """Add a table to a file; return its description, with which `unpack` reads it."""
-    native = frame.complete({})
+    native = frame.native()
     library = type(native).__module__.split(".")[0]
     described: dict[str, Any] = _LIBRARIES[library].pack(native, _PLACE, writer)
     return {"library": library, "n_rows": frame.n_rows, **described}
