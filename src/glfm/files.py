@@ -13,11 +13,11 @@ import pandas as pd
 
 from glfm.errors import DataError
 from glfm.kinds import Kind
+from glfm.storage.archive import expansion_limit
 
 __all__ = ["check_extension", "read_table", "write_table"]
 
 _EXTENSIONS = (".csv", ".csv.gz", ".parquet", ".json")
-_FREE, _RATIO = 2**28, 100  # a compressed file may expand to _FREE bytes plus _RATIO times its size
 
 
 def check_extension(path: Path) -> str:
@@ -103,7 +103,7 @@ def _read_csv(path: Path, na: Sequence[str] | None, schema: Mapping[str, Kind | 
 
 def _check_size(path: Path) -> None:
     """Refuse a compressed file that expands far more than tables do."""
-    most, size = _FREE + _RATIO * path.stat().st_size, 0
+    most, size = expansion_limit(path.stat().st_size), 0
     with gzip.open(path) as file:
         while part := file.read(2**20):
             size += len(part)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from glfm.cli.app import app
-from glfm.cli.options import Model, ResultFile
+from glfm.cli.options import FittedModel, ResultFile
 from glfm.cli.output import check_output, put_table
 from glfm.errors import DataError, listing
 
@@ -25,7 +25,7 @@ Given = Annotated[
 
 @app.command(epilog="Example: glfm simulate model.glfm -n 100 --given smoker=yes -o rows.csv")
 def simulate(
-    model: Model,
+    model: FittedModel,
     n: Annotated[int, typer.Option("-n", help="How many rows.")] = 1,
     given: Given = None,
     columns: Annotated[
@@ -49,7 +49,7 @@ def simulate(
 
 @app.command(epilog="Example: glfm ask model.glfm age --given smoker=yes")
 def ask(
-    model: Model,
+    model: FittedModel,
     target: Annotated[str, typer.Argument(help="The column to ask for.")],
     given: Given = None,
     as_json: Annotated[bool, typer.Option("--json", help="All numbers, as JSON.")] = False,

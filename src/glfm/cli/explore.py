@@ -10,10 +10,10 @@ import typer
 
 from glfm.cli.app import app
 from glfm.cli.options import (
-    DataOrModel,
+    FittedModel,
     Fitting,
-    Model,
     ModelFile,
+    OptionalTable,
     PictureFile,
     ResultFile,
     Unseen,
@@ -37,7 +37,7 @@ class Measure(StrEnum):
 @app.command(epilog="Example: glfm explore data.csv -o report.html")
 @fitting
 def explore(
-    data: DataOrModel = None,
+    data: OptionalTable = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="Where the page goes.")] = Path(
         "report.html"
     ),
@@ -64,7 +64,7 @@ def explore(
 @app.command(epilog="Example: glfm surprisal data.csv -o odd.csv")
 @fitting
 def surprisal(
-    data: DataOrModel = None,
+    data: OptionalTable = None,
     output: ResultFile = None,
     top: Annotated[int, typer.Option("--top", min=1, help="How many cells.")] = 100,
     model: ModelFile = None,
@@ -94,7 +94,7 @@ def surprisal(
 @app.command(epilog="Example: glfm dependence --model model.glfm -o matrix.csv --plot matrix.png")
 @fitting
 def dependence(
-    data: DataOrModel = None,
+    data: OptionalTable = None,
     output: ResultFile = None,
     plot: PictureFile = None,
     measure: Annotated[
@@ -116,7 +116,7 @@ def dependence(
 
 @app.command(epilog="Example: glfm explain model.glfm 17 age")
 def explain(
-    model: Model,
+    model: FittedModel,
     row: Annotated[str, typer.Argument(help="Label of a row of the fit; rows of csv files count from 0.")],
     column: Annotated[str, typer.Argument(help="The column whose value is explained.")],
 ) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from glfm.cli.app import app
-from glfm.cli.options import Data, Fitting, Na, Quiet, Seed, fitting
+from glfm.cli.options import Fitting, Na, Quiet, Seed, TableFile, fitting
 from glfm.errors import FileError
 
 __all__: list[str] = []
@@ -43,7 +43,7 @@ def demo(
 
 @app.command(epilog="Example: glfm schema data.csv > schema.json")
 def schema(
-    data: Data,
+    data: TableFile,
     na: Na = None,
     evidence: Annotated[
         bool, typer.Option("--evidence", help="Let hidden cells choose where values leave a kind open.")
@@ -66,7 +66,7 @@ def schema(
 @app.command(epilog="Example: glfm fit data.csv -o model.glfm")
 @fitting
 def fit(
-    data: Data,
+    data: TableFile,
     output: Annotated[Path, typer.Option("--output", "-o", help="Where the model goes.")] = Path(
         "model.glfm"
     ),

@@ -9,13 +9,13 @@ import typer
 
 from glfm.cli.app import app
 from glfm.cli.options import (
-    Data,
-    DataOrModel,
     Fitting,
     How,
     ModelFile,
+    OptionalTable,
     PictureFile,
     ResultFile,
+    TableFile,
     Unseen,
     fitting,
     read_model,
@@ -32,7 +32,7 @@ __all__: list[str] = []
 @app.command(epilog="Example: glfm impute data.csv --schema schema.json -o done.csv")
 @fitting
 def impute(
-    data: DataOrModel = None,
+    data: OptionalTable = None,
     output: ResultFile = None,
     how: Annotated[
         How, typer.Option("--how", help="auto: median of numbers and ordinals, mode of categories.")
@@ -79,7 +79,7 @@ def impute(
 @app.command(epilog="Example: glfm calibrate data.csv --plot coverage.png")
 @fitting
 def calibrate(
-    data: Data,
+    data: TableFile,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="Where the table goes, one line per column of the data."),

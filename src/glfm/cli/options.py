@@ -19,17 +19,17 @@ if TYPE_CHECKING:
     from glfm.schema import Schema
 
 __all__ = [
-    "Data",
-    "DataOrModel",
+    "FittedModel",
     "Fitting",
     "How",
-    "Model",
     "ModelFile",
     "Na",
+    "OptionalTable",
     "PictureFile",
     "Quiet",
     "ResultFile",
     "Seed",
+    "TableFile",
     "Unseen",
     "fitted_model",
     "fitting",
@@ -54,15 +54,15 @@ class Unseen(StrEnum):
     missing = "missing"
 
 
-Data = Annotated[Path, typer.Argument(help="A table: csv, csv.gz, parquet or json, by extension.")]
-DataOrModel = Annotated[
+TableFile = Annotated[Path, typer.Argument(help="A table: csv, csv.gz, parquet or json, by extension.")]
+OptionalTable = Annotated[
     Path | None,
     typer.Argument(help="A table: csv, csv.gz, parquet or json, by extension; optional with --model."),
 ]
 ModelFile = Annotated[
     Path | None, typer.Option("--model", help="A model of the command fit, in place of a new fit.")
 ]
-Model = Annotated[Path, typer.Argument(help="A model of the command fit.")]
+FittedModel = Annotated[Path, typer.Argument(help="A model of the command fit.")]
 ResultFile = Annotated[
     Path | None, typer.Option("--output", "-o", help="Where the result goes; default: stdout, as csv.")
 ]
@@ -77,9 +77,9 @@ Na = Annotated[
     ),
 ]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="The same seed gives the same result.")]
-Chains = Annotated[int, typer.Option("--chains", help="Number of chains.")]
-Draws = Annotated[int, typer.Option("--draws", help="Draws kept per chain.")]
-Jobs = Annotated[int | None, typer.Option("--jobs", help="Threads; default: one per chain and core.")]
+NChains = Annotated[int, typer.Option("--chains", help="Number of chains.")]
+NDraws = Annotated[int, typer.Option("--draws", help="Draws kept per chain.")]
+NJobs = Annotated[int | None, typer.Option("--jobs", help="Threads; default: one per chain and core.")]
 TimeBudget = Annotated[float | None, typer.Option("--time-budget", help="Seconds after which the fit stops.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No estimate of the cost and no progress on stderr.")]
 
@@ -90,10 +90,10 @@ class Fitting:
 
     schema: SchemaFile = None
     seed: Seed = 0
-    chains: Chains = 4
-    draws: Draws = 100
+    chains: NChains = 4
+    draws: NDraws = 100
     time_budget: TimeBudget = None
-    jobs: Jobs = None
+    jobs: NJobs = None
     na: Na = None
     quiet: Quiet = False
 

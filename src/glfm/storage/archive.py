@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from glfm.errors import FileError
 
-__all__ = ["Reader", "Writer", "remove_partial", "whole"]
+__all__ = ["Reader", "Writer", "expansion_limit", "remove_partial", "whole"]
 
 # A file may expand to _FREE bytes plus _RATIO times its size; more is refused before memory is allocated.
 _RATIO, _FREE = 100, 2**28
@@ -71,7 +71,7 @@ class Writer:
 
     def _write(self, file: IO[bytes], compress: bool) -> None:
         total = self._zip(file, zipfile.ZIP_DEFLATED if compress else zipfile.ZIP_STORED)
-        if total > _limit(file.tell()):  # readers would refuse it
+        if total > expansion_limit(file.tell()):  # readers would refuse it
             file.seek(0)
             file.truncate()
             self._zip(file, zipfile.ZIP_STORED)
@@ -156,7 +156,7 @@ class Reader:
                 raise self.error(f"its member {info.filename[:80]!r} is compressed in another way or locked")
             self._members[info.filename] = info
         total = sum(_cost(info.filename, info.file_size) for info in infos)
-        if total > _limit(self._size):
+        if total > expansion_limit(self._size):
             raise self.error(
                 f"its {self._size} bytes would become {total}, more than is believed of any file"
             )
@@ -249,7 +249,8 @@ def _sync(directory: Path) -> None:
             os.close(handle)
 
 
-def _limit(size: int) -> int:
+def expansion_limit(size: int) -> int:
+    """Return the bytes that a compressed file of `size` bytes may expand to before it is refused."""
     return _FREE + _RATIO * size
 
 
