@@ -306,3 +306,10 @@ def test_the_tests_of_every_kind_pass() -> None:
         "unit/analysis/test_dependence.py",
         "unit/sampling/test_extremes.py",
     )
+
+
+@pytest.mark.slow
+@pytest.mark.statistical
+@pytest.mark.parametrize("name", ["enumeration", "geweke", "hybrid"])
+def test_chains_have_the_exact_posterior(name: str) -> None:
+    run_tests(f"statistical/test_{name}.py")
