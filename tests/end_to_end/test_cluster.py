@@ -27,7 +27,6 @@ WITHOUT = "dask and distributed are not installed: the extra [dask]"
 distributed = pytest.importorskip("distributed", reason=WITHOUT)
 dask = pytest.importorskip("dask", reason=WITHOUT)
 dd = pytest.importorskip("dask.dataframe", reason=WITHOUT)
-from glfm.distributed.engine import stragglers  # noqa: E402 - which needs them
 
 SETTINGS = {"n_chains": 2, "n_warmup": 5, "n_draws": 4, "thin": 2, "random_state": 3, "progress": False}
 QUIET = {"dashboard_address": ":0", "memory_limit": 0, "threads_per_worker": 1, "silence_logs": 50}
@@ -221,13 +220,6 @@ def test_other_software_on_a_worker_is_refused(client, frame, monkeypatch):
         fit(frame, glfm.DaskEngine(client))
 
 
-def test_a_straggler_is_one_for_whom_the_others_wait_long():
-    """For more than ten seconds, and for more than a quarter of the time."""
-    assert stragglers({"slow": 30.0, "quick": 2.0}, 100.0) == [("slow", 0.3)]
-    assert stragglers({"slow": 30.0}, 150.0) == []
-    assert stragglers({"slow": 9.0}, 10.0) == []
-
-
 def test_a_straggler_is_reported(client, frame, monkeypatch):
     """Of two workers one takes a second more for each sweep, for which the other waits."""
 
@@ -415,53 +407,3 @@ def test_what_needs_all_rows_is_refused(files, tmp_path):
         fit(read(files), inactive=[True])
     with pytest.raises(DataError, match="with a checkpoint on a cluster only"):
         fit(read(files), glfm.LocalEngine(), checkpoint=tmp_path / "fit.glfm")
-
-
-@pytest.mark.parametrize(
-    ("change", "sentence"),
-    [
-        (
-            lambda part: part.drop(columns="cost"),
-            "Partition 1 has not got a column 'cost', unlike partition 0",
-        ),
-        (lambda part: part.assign(age=1.0), "Partition 1 has got a column 'age', unlike partition 0"),
-        (lambda part: part[part.columns[::-1]], "Partition 1 has its columns in another order"),
-        (lambda part: part.assign(visits="many"), "'visits' is of type float in partition 0 but string in"),
-        (
-            lambda part: part.assign(pain=part["pain"].cat.rename_categories({"mild": "some"})),
-            r"'pain' has the levels \['none', 'mild', .* in partition 0 but \['none', 'some', ",
-        ),
-    ],
-    ids=["column lost", "column more", "order", "type", "levels"],
-)
-def test_partitions_that_differ_are_refused(frame, change, sentence):
-    parts = [frame.iloc[:30], change(frame.iloc[30:].copy())]
-    far = dd.from_delayed([dask.delayed(part) for part in parts], meta=frame.iloc[:0], verify_meta=False)
-    with pytest.raises(DataError, match=sentence):
-        fit(far, glfm.LocalEngine())
-
-
-def test_a_cell_that_a_kind_refuses_names_its_partition(frame):
-    far = dd.from_pandas(frame, npartitions=2)
-    with pytest.raises(DataError, match=r"Partition \d: column 'change' is positive but holds -"):
-        fit(
-            far,
-            glfm.LocalEngine(),
-            {
-                **SETTINGS,
-                "schema": glfm.Schema(
-                    {**glfm.Schema.infer(frame), "change": glfm.Positive(shift=0.0, scale=1.0, unit=1.0)}
-                ),
-            },
-        )
-
-
-def test_a_sample_knows_what_columns_can_hold(monkeypatch):
-    """Extremes, zeros and rare levels are in it, wherever they are."""
-    monkeypatch.setattr("glfm.distributed.partitioned_table._MOST_ROWS", 10)
-    rng = np.random.default_rng(0)
-    frame = pd.DataFrame({"x": rng.standard_normal(500), "c": np.arange(500.0) % 7 + 1, "l": ["a"] * 500})
-    frame.loc[123, "x"], frame.loc[77, "c"], frame.loc[333, "l"] = -99.0, 0.0, "rare"
-    model = fit(dd.from_pandas(frame, npartitions=3), glfm.LocalEngine(2), {**SETTINGS, "n_draws": 1})
-    assert model.schema_["l"].levels == ("a", "rare")
-    assert model.schema_["c"].name == "count"

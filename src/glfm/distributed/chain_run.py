@@ -48,12 +48,10 @@ class ChainRun:
 
     def __init__(self, chain: Chain, placement: Placement, stop: Event, patience: float) -> None:
         self._chain, self._placement, self._stop, self._patience = chain, placement, stop, patience
+        self._shards: ClusterShards  # and what else `_place` sets
         self._n_ahead = self._losses = 0
-        self._shards: ClusterShards | None = None
-        self.traffic = Traffic()
-        self._far = not isinstance(chain.problem, LocalProblem)
-        self._folder = placement.folder
         self._closing = False
+        self.traffic = Traffic()
         self._shared = _without_rows(chain.state)
 
     def sweeps(self) -> Generator[State]:
@@ -99,26 +97,15 @@ class ChainRun:
 
     def _keep(self) -> None:
         """Keep the present state as a draw."""
-        assert self._shards is not None
         chain, shared = self._chain, self._shared
         packed = np.concatenate(self._shards.features(shared.width))
-        known = x = None
+        draw = Draw.of_rows(chain.problem.layout, shared, chain.index, len(chain.draws), packed)
         if isinstance(chain.problem, LocalProblem):
-            x = chain.problem.x
-        else:  # the rows are not there when somebody asks for it later
-            message = CellMessage(shared.rng, shared.B, shared.variance, tuple(shared.theta))
-            known = self._shards.log_likelihood(message)
-        chain.draws.append(
-            Draw.of_rows(
-                chain.problem.layout,
-                shared,
-                chain.index,
-                len(chain.draws),
-                packed,
-                x=x,
-                known_log_likelihood=known,
-            )
-        )
+            draw = replace(draw, x=chain.problem.x)
+        else:  # computed now, since the rows are gone after the run
+            message = CellMessage(shared.rng, draw.weights, draw.variances, draw.thetas)
+            draw = replace(draw, known_log_likelihood=self._shards.log_likelihood(message))
+        chain.draws.append(draw)
         self._n_ahead += 1
 
     def _place_until_done(self) -> None:
@@ -132,21 +119,21 @@ class ChainRun:
 
     def _place(self) -> None:
         """Put the shards on workers, with the rows of the last saved state."""
-        chain, placement = self._chain, self._placement
-        state = chain.state
+        chain, placement, folder = self._chain, self._placement, self._placement.folder
+        problem, state = chain.problem, chain.state
         workers = placement.workers(chain.index)
         parts = placement.parts(workers)
         shards = ClusterShards(placement.client, parts, workers, self._stop, self._patience, self.traffic)
         self._shared = _without_rows(state)
-        if self._far and not state.sweep:
-            start_shards(chain.problem, shards, self._shared)
-        elif self._folder is not None:
-            shards.restore(self._folder.shard_files(chain.index, state.sweep, shards.n_shards))
+        if not isinstance(problem, LocalProblem) and not state.sweep:
+            start_shards(problem, shards, self._shared)
+        elif folder is not None:
+            shards.restore(folder.shard_files(chain.index, state.sweep, shards.n_shards))
         else:
             rows = [(state.Z[begin:end], state.width, state.Y[begin:end]) for begin, end in placement.bounds]
             shards.load([PackedRows.pack(*each) for each in rows])
         self._shards = shards
-        self._sweeper = ParallelSweep(chain.problem, shards, chain.problem.n_free_rows)
+        self._sweeper = ParallelSweep(problem, shards, problem.n_free_rows)
         self._due = time.monotonic() + placement.save_every
 
     def _recover(self, lost: str) -> None:
@@ -175,22 +162,21 @@ class ChainRun:
     def _save(self) -> None:
         """Fetch the rows, or let the workers write them."""
         begin = time.monotonic()
-        if self._far:
-            self._write()
-        else:
+        if isinstance(self._chain.problem, LocalProblem):
             self._fetch()
+        else:
+            self._write()
         now = time.monotonic()
         self._due = now + max(self._placement.save_every, _LEAST_BETWEEN * (now - begin))
 
     def _write(self) -> None:
         """Let the shards write their rows; without a folder, they are lost at the end."""
-        assert self._shards is not None
-        chain, shared = self._chain, self._shared
+        chain, shared, folder = self._chain, self._shared, self._placement.folder
         over = self._closing or shared.sweep == chain.schedule.n_sweeps
-        if self._folder is not None:
-            files = self._folder.shard_files(chain.index, shared.sweep, self._shards.n_shards)
+        if folder is not None:
+            files = folder.shard_files(chain.index, shared.sweep, self._shards.n_shards)
             self._shards.save(files, shared.width)
-            self._folder.commit(chain, shared, files)
+            folder.commit(chain, shared, files)
         elif not over:
             return
         if over and not chain.draws:  # a chain that was stopped in its warm-up keeps its last state
@@ -201,7 +187,6 @@ class ChainRun:
 
     def _fetch(self) -> None:
         """Fetch the rows."""
-        assert self._shards is not None
         shared = self._shared
         rows = self._shards.fetch(shared.width)
         Z = np.zeros((self._chain.problem.n_rows, max(2 * shared.width, 16)), dtype=np.uint8)
