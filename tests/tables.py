@@ -3,9 +3,11 @@
 import numpy as np
 import pandas as pd
 
+import glfm
 from glfm.plots.us_states import STATES
 
 QUICK = {"n_chains": 2, "n_warmup": 20, "n_draws": 10, "random_state": 0, "progress": False}
+BRIEF = QUICK | {"n_warmup": 15, "n_draws": 6, "random_state": 3, "n_jobs": 1}
 PAIN = ["none", "mild", "severe"]
 # Names and levels that are markup, code, formulas or too long.
 HOSTILE = {
@@ -43,6 +45,30 @@ def mixed(n_rows: int = 40, seed: int = 0) -> pd.DataFrame:
         index=pd.Index([f"p{i}" for i in range(n_rows)], name="patient"),
     )
     return with_holes(frame, rng)
+
+
+def patients(n_rows: int = 40) -> pd.DataFrame:
+    """Return a table of all kinds with holes, in plain types and without labels."""
+    rng = np.random.default_rng(1)
+    on = rng.random(n_rows) < 0.5
+    frame = pd.DataFrame(
+        {
+            "change": rng.standard_normal(n_rows) + 2 * on,
+            "visits": rng.poisson(3 + 4 * on).astype(float),
+            "cost": np.where(rng.random(n_rows) < 0.2, 0.0, np.exp(rng.standard_normal(n_rows) + on)),
+            "ward": np.where(on, "north", rng.choice(["south", "east"], n_rows)),
+            "pain": pd.Categorical(rng.choice(PAIN, n_rows), PAIN, ordered=True),
+        }
+    )
+    return with_holes(frame, rng)
+
+
+def noted() -> pd.DataFrame:
+    """Return a table of all kinds with a column that `NOTED`, its schema, ignores."""
+    return mixed(30, seed=1).assign(note="é✓")
+
+
+NOTED = {"dose": glfm.Positive(transform="log1p"), "note": "ignore"}
 
 
 def declared() -> pd.DataFrame:

@@ -22,6 +22,7 @@ import glfm
 from glfm.errors import DataError, FileError, FitWarning, SamplerError, SchemaError
 from glfm.storage import model_files
 from glfm.testing import assert_same_draws
+from tables import patients
 
 WITHOUT = "dask and distributed are not installed: the extra [dask]"
 distributed = pytest.importorskip("distributed", reason=WITHOUT)
@@ -30,25 +31,6 @@ dd = pytest.importorskip("dask.dataframe", reason=WITHOUT)
 
 SETTINGS = {"n_chains": 2, "n_warmup": 5, "n_draws": 4, "thin": 2, "random_state": 3, "progress": False}
 QUIET = {"dashboard_address": ":0", "memory_limit": 0, "threads_per_worker": 1, "silence_logs": 50}
-
-
-def table(n_rows: int = 60) -> pd.DataFrame:
-    rng = np.random.default_rng(1)
-    on = rng.random(n_rows) < 0.5
-    frame = pd.DataFrame(
-        {
-            "change": rng.standard_normal(n_rows) + 2 * on,
-            "visits": rng.poisson(3 + 4 * on).astype(float),
-            "cost": np.where(rng.random(n_rows) < 0.2, 0.0, np.exp(rng.standard_normal(n_rows) + on)),
-            "ward": np.where(on, "north", rng.choice(["south", "east"], n_rows)),
-            "pain": pd.Categorical(
-                rng.choice(["none", "mild", "severe"], n_rows), ["none", "mild", "severe"], ordered=True
-            ),
-        }
-    )
-    for column in frame:
-        frame.loc[rng.random(n_rows) < 0.2, column] = None
-    return frame
 
 
 def fit(frame, engine=None, settings=SETTINGS, **arguments) -> glfm.GLFM:
@@ -79,7 +61,7 @@ def doomed() -> Iterator[distributed.Client]:
 
 @pytest.fixture(scope="module")
 def frame() -> pd.DataFrame:
-    return table()
+    return patients(60)
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +85,7 @@ def test_messages_do_not_grow_with_the_rows(client, n_rows):
     settings = {**SETTINGS, "n_chains": 1, "n_warmup": 4, "n_draws": 1, "thin": 1, "max_features": 2}
     engine = glfm.DaskEngine(client, n_shards=2)
     with pytest.warns(FitWarning, match="max_features = 2"):
-        model = fit(table(n_rows), engine, settings)
+        model = fit(patients(n_rows), engine, settings)
     K, S = 3, model.fit_.problem.n_pseudo
     per_shard_and_sweep = (engine.traffic_.sent + engine.traffic_.received) / (2 * 5)
     assert per_shard_and_sweep < 3 * K * S + 3 * K * K + 5 * (K + S) + 60
@@ -271,7 +253,7 @@ def test_what_is_no_cluster_is_refused(client, frame):
 
 @pytest.fixture(scope="module")
 def odd() -> pd.DataFrame:
-    return table(61)
+    return patients(61)
 
 
 @pytest.fixture(scope="module")
@@ -394,7 +376,7 @@ def test_what_needs_all_rows_is_refused(files, tmp_path):
     for question in (
         model.predictive,
         model.activations,
-        lambda: model.append(table(3)),
+        lambda: model.append(patients(3)),
         lambda: model.report(tmp_path / "page.html"),
     ):
         with pytest.raises(DataError, match="rows stay where they are"):
