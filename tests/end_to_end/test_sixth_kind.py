@@ -299,12 +299,13 @@ def run_tests(*paths: str, more: tuple[str, ...] = ()) -> None:
 
 def test_the_tests_of_every_kind_pass() -> None:
     run_tests(
-        "unit/kinds/test_kinds.py",
+        "unit/kinds",
         "property/test_kinds_properties.py",
         "unit/posterior/test_uncertainty.py",
         "unit/analysis/test_calibration.py",
         "unit/analysis/test_dependence.py",
         "unit/sampling/test_extremes.py",
+        "unit/storage/test_model_files.py",
     )
 
 
