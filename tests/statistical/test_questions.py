@@ -186,10 +186,10 @@ def rest_ratios(model: glfm.GLFM, rows, exact: dict[int, float], n_passes: int) 
     prob, found = model.fit_.problem, {d: [] for d in exact}
     for seed in range(10):
         fit = model.fit_.with_seed(np.random.SeedSequence(seed))
-        rest = LeaveOneOutCells(rows, np.array([0]), fit, 1, n_passes)
-        slopes = log_slopes(prob, rest.x)
+        left_out = LeaveOneOutCells(rows, np.array([0]), fit, 1, n_passes)
+        slopes = log_slopes(prob, left_out.x)
         for d in exact:
-            p = rest.cells(d, np.array([0])).log_density(rest.x[:, d])[0] - slopes[0, d]
+            p = left_out.cells(d, np.array([0])).log_density(left_out.x[:, d])[0] - slopes[0, d]
             found[d].append(np.exp(p - exact[d]))
     return pd.DataFrame({f"column {d}": score(ratios) for d, ratios in found.items()}).T
 

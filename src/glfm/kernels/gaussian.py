@@ -9,6 +9,7 @@ from glfm.kernels.random import exponential, fill_normals, normal, uniform
 
 __all__ = [
     "cdf",
+    "draw_term",
     "fill_truncated",
     "interval_log_mass",
     "interval_log_masses",
@@ -116,6 +117,16 @@ def interval_log_masses(lower: Floats, upper: Floats, mean: Floats, sd: float) -
         else:
             out[n] = interval_log_mass((lower[n] - mean[n]) / sd, (upper[n] - mean[n]) / sd)
     return out
+
+
+@kernel
+def draw_term(mean: float, variance: float, other: float, residual: float, noise: float) -> float:
+    """Return y ~ N(mean, variance) given a sum y + u, u ~ N(0, other), from a standard normal.
+
+    `residual` is the sum less its mean.
+    """
+    gain = variance / (variance + other)
+    return mean + gain * residual + math.sqrt(other * gain) * noise
 
 
 @kernel

@@ -26,7 +26,7 @@ from glfm.kernels.arrays import (
     ScaledDraw,
 )
 from glfm.kernels.collapsed import draw_own_features
-from glfm.kernels.gaussian import interval_log_mass, log_cdf, quick_cdf, truncated_normal
+from glfm.kernels.gaussian import draw_term, interval_log_mass, log_cdf, quick_cdf, truncated_normal
 from glfm.kernels.jit import Bits, Features, Floats, Rng, kernel
 from glfm.kernels.random import exponential, integer_below, normal, uniform
 from glfm.kernels.row_streams import seed_row
@@ -120,16 +120,14 @@ def list_cells(
 @kernel
 def _draw_between(rng: Rng, low: float, high: float, aux: float, mean: float, variance: float) -> float:
     """Draw y ~ N(mean, variance) given that y + u, u ~ N(0, aux), lies between the bounds."""
-    total = variance + aux
     w = low
     if low < high:
-        sd = math.sqrt(total)
+        sd = math.sqrt(variance + aux)
         w = mean + sd * truncated_normal(rng, (low - mean) / sd, (high - mean) / sd)
         w = min(max(w, low), high)
     if aux == 0.0:
         return w
-    gain = variance / total
-    return mean + gain * (w - mean) + math.sqrt(aux * gain) * normal(rng)
+    return draw_term(mean, variance, aux, w - mean, normal(rng))
 
 
 @kernel
@@ -143,12 +141,10 @@ def _draw_largest(
     """
     sd = math.sqrt(variance)
     if last - first == 1:
-        total = variance + 1.0
-        root = math.sqrt(total)
+        root = math.sqrt(variance + 1.0)
         sign = 1.0 if w == first else -1.0  # times the difference, which then has a lower bound
-        difference = root * truncated_normal(rng, -sign * mean[first] / root, np.inf)
-        noise = math.sqrt(variance / total) * normal(rng)
-        y[first] = mean[first] + variance / total * sign * difference + noise
+        residual = sign * root * truncated_normal(rng, -sign * mean[first] / root, np.inf)
+        y[first] = draw_term(mean[first], variance, 1.0, residual, normal(rng))
         return excess
     top = excess if w == last else mean[w] + sd * excess
     rival = -np.inf

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glfm.frames.column import FloatArray
-from glfm.kernels.gaussian import fill_truncated, interval_log_masses, truncated_normal
+from glfm.kernels.gaussian import draw_term, fill_truncated, interval_log_masses, truncated_normal
 from glfm.kernels.jit import kernel
 from glfm.kernels.random import fill_normals
 from glfm.kinds.base import Evidence, Noise, Rng
@@ -204,8 +204,6 @@ def _draw_within(
     """Draw y ~ N(mean, variance) given that y + u, u ~ N(0, aux_variance), is where the bounds say."""
     sd = math.sqrt(variance)
     sd_sum = math.sqrt(variance + aux_variance)
-    gain = variance / (variance + aux_variance)
-    sd_given_sum = math.sqrt(aux_variance * gain)
     a, b = np.full(y.size, -np.inf), np.full(y.size, np.inf)
     drawn, noise = np.empty(y.size), np.empty(y.size)
     for n in range(y.size):
@@ -221,7 +219,7 @@ def _draw_within(
         w = lower[n]
         if lower[n] < upper[n]:
             w = min(max(mean[n] + sd_sum * drawn[n], lower[n]), upper[n])
-        y[n] = mean[n] + gain * (w - mean[n]) + sd_given_sum * noise[n]
+        y[n] = draw_term(mean[n], variance, aux_variance, w - mean[n], noise[n])
 
 
 @kernel

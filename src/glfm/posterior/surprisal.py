@@ -1,4 +1,4 @@
-"""How odd cells and rows are: minus the log probability of what is there given the rest."""
+"""How odd cells and rows are: minus the log probability of a cell given the other cells of its row."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _TAIL = 0.05  # outside the expected interval, on each side
 
 @dataclass(frozen=True)
 class OddCell:
-    """An observed cell, and what is expected in its place given the rest of its row.
+    """An observed cell, and what is expected in its place given the other cells of its row.
 
     Attributes
     ----------
@@ -89,14 +89,14 @@ class Oddness:
     n_jobs: int | None = None
 
     def surprisal(self) -> FloatArray:
-        """Return the surprisal of every observed cell given the rest of its row; NaN in the holes."""
+        """Return the surprisal of every observed cell given the other cells of its row; NaN in the holes."""
         out = np.full(self.rows.x.shape, np.nan)
         for some in _blocks(np.arange(self.rows.n_rows)):
-            rest = self._rest(some)
-            slopes = log_slopes(self.fit.problem, rest.x)
-            for d in range(rest.x.shape[1]):
-                seen = np.flatnonzero(~np.isnan(rest.x[:, d]))
-                score = rest.cells(d, seen).log_density(rest.x[seen, d])
+            left_out = self._left_out(some)
+            slopes = log_slopes(self.fit.problem, left_out.x)
+            for d in range(left_out.x.shape[1]):
+                seen = np.flatnonzero(~np.isnan(left_out.x[:, d]))
+                score = left_out.cells(d, seen).log_density(left_out.x[seen, d])
                 out[some[seen], d] = slopes[seen, d] - score
         return out
 
@@ -107,16 +107,16 @@ class Oddness:
         """
         found: list[OddCell] = []
         for some in _blocks(np.arange(self.rows.n_rows) if which is None else which):
-            rest = self._rest(some)
-            slopes = log_slopes(self.fit.problem, rest.x)
-            for d in range(rest.x.shape[1]):
-                seen = np.flatnonzero(~np.isnan(rest.x[:, d]))
-                chance = log_chance(rest.cells(d, seen), rest.x[seen, d])
+            left_out = self._left_out(some)
+            slopes = log_slopes(self.fit.problem, left_out.x)
+            for d in range(left_out.x.shape[1]):
+                seen = np.flatnonzero(~np.isnan(left_out.x[:, d]))
+                chance = log_chance(left_out.cells(d, seen), left_out.x[seen, d])
                 best = np.argsort(chance, kind="stable")[:top]
                 best = best[chance[best] < np.log(usual)]
                 if best.size:
                     at = seen[best]
-                    found += _described(rest.cells(d, at), d, some[at], rest.x[at, d], slopes[at, d])
+                    found += _described(left_out.cells(d, at), d, some[at], left_out.x[at, d], slopes[at, d])
             found = sorted(found, key=lambda cell: cell.log_chance)[:top]
         return found
 
@@ -141,7 +141,7 @@ class Oddness:
     def _log_weights(self, rows: Rows) -> FloatArray:
         return log_weights(rows, ~np.isnan(rows.x), self.fit, self.n_jobs)
 
-    def _rest(self, some: NDArray[np.intp]) -> LeaveOneOutCells:
+    def _left_out(self, some: NDArray[np.intp]) -> LeaveOneOutCells:
         return LeaveOneOutCells(self.rows, some, self.fit, self.n_jobs)
 
 
