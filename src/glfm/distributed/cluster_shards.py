@@ -71,7 +71,7 @@ class Traffic:
 class ClusterShards(ShardGroup):
     """The shards of one chain on the workers of a cluster: one actor per worker holds those that are there.
 
-    Calls that nobody waits for are sent with the next one that somebody does, so that a round trip is one
+    Calls without results are queued and sent with the next call that has some, so that a round trip is one
     message to every worker and one back.
 
     Parameters

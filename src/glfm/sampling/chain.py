@@ -1,4 +1,4 @@
-"""The loop: sweeps, the draws that are kept, the number that progress shows."""
+"""A Markov chain: its state, its sweeps, and the draws that are kept of them."""
 
 from __future__ import annotations
 
@@ -22,29 +22,29 @@ from glfm.sampling.state import State
 
 __all__ = ["Chain"]
 
-_LARGE = 2**24  # pseudo-observations, 128 MB of them, of which there should not be a second copy
+_LARGE = 2**24  # pseudo-observations, 128 MB, from which on a sweep does not work on a copy
 
-_OF_THIS_PROCESS = ("sampler", "_door", "_turn")
+_OF_THIS_PROCESS = ("sampler", "_gate", "_sweep_lock")
 
 
 class Chain:
     """One Markov chain; iterate over it to run it, sweep by sweep.
 
-    A sweep works on a copy, so that `state` is always one between two sweeps, also for another thread. Of a
-    large table it works in place, and on a copy only after others were given the state.
+    A sweep works on a copy, so that `state` is always one between two sweeps, also for another thread. For a
+    large table it works in place, unless a snapshot or a copy of the chain holds the state too.
 
     Parameters
     ----------
     problem
         What the chain is conditioned on.
     schedule
-        How many sweeps, and which are kept.
+        Number of sweeps, and which of them are kept.
     start
         Seed of the chain's own random stream; or a state to go on from.
     index
         Number of the chain.
     n_shards
-        Into how many shards the parallel sampler cuts the rows; 0: the collapsed sampler, which does not.
+        Number of shards of the parallel sampler; 0: the collapsed sampler.
     """
 
     def __init__(
@@ -62,11 +62,11 @@ class Chain:
         self.state = start if isinstance(start, State) else self._start(start)
         self.draws: list[Draw] = []
         self.holds_warmup = False
-        self._is_alone = not isinstance(start, State)  # with its state
-        self._door, self._turn = Lock(), Lock()
+        self._owns_state = not isinstance(start, State)  # nobody else holds it
+        self._gate, self._sweep_lock = Lock(), Lock()
 
     def _start(self, seed: np.random.SeedSequence) -> State:
-        if not isinstance(self.problem, LocalProblem):  # rows start where they are
+        if not isinstance(self.problem, LocalProblem):  # the workers start the rows
             return State.blank(self.problem, seed)
         if isinstance(self.sampler, HybridSampler):
             return self.sampler.start(seed)
@@ -76,7 +76,7 @@ class Chain:
         return {name: value for name, value in self.__dict__.items() if name not in _OF_THIS_PROCESS}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, _door=Lock(), _turn=Lock())
+        self.__dict__.update(state, _gate=Lock(), _sweep_lock=Lock())
 
     def __iter__(self) -> Iterator[State]:
         """Run to the end of the schedule, giving the state after every sweep."""
@@ -84,7 +84,7 @@ class Chain:
 
     @cached_property
     def sampler(self) -> CollapsedSampler | HybridSampler:
-        """What makes the sweeps."""
+        """The sampler that makes the sweeps."""
         problem = self._rows
         return HybridSampler(problem, self.n_shards) if self.n_shards else CollapsedSampler(problem)
 
@@ -95,9 +95,9 @@ class Chain:
         return self.problem
 
     def sweeps(self, stop: Event | None = None, pool: Executor | None = None) -> Iterator[State]:
-        """Run like iteration does; once `stop` is set, give up the sweep under way and end.
+        """Run like iteration does; once `stop` is set, give up the present sweep and end.
 
-        Shards are at work in the threads of `pool`, if there is one; the draws do not depend on it.
+        Shards work in the threads of `pool`, if there is one; the draws do not depend on it.
         """
         stop = stop or Event()
         if stop.is_set():
@@ -106,20 +106,20 @@ class Chain:
         if self.holds_warmup:
             self.draws, self.holds_warmup = [], False
         while not self.ended:
-            with self._door:  # behind which whoever wants the state waits for its turn
+            with self._gate:  # lets a snapshot that waits go first
                 pass
             with self._sweeping():
-                state = self.state if self.is_large and self._is_alone else self.state.copy()
+                state = self.state if self.is_large and self._owns_state else self.state.copy()
                 try:
                     self._sweep(state, None if state is self.state else stop)
                 except Stopped:
                     return
-                # Whoever has set it may look at a chain that has a copy by now.
+                # A stopped chain may have been read already: do not change it any more.
                 if stop.is_set() and state is not self.state:
                     return
                 if self.schedule.keeps(state.sweep):
                     self._keep(state)
-                self.state, self._is_alone = state, True
+                self.state, self._owns_state = state, True
             yield state
             if stop.is_set():
                 return
@@ -133,23 +133,23 @@ class Chain:
             raise SamplerError(f"Chain {self.index} was stopped in sweep {number}: {fault}") from error
 
     def _sweeping(self) -> AbstractContextManager[object]:
-        return self._turn if self.is_large else nullcontext()
+        return self._sweep_lock if self.is_large else nullcontext()
 
     @property
     def is_large(self) -> bool:
-        """Whether sweeps are made in place, and come to their end whoever waits."""
+        """Whether sweeps are made in place, so that they cannot be given up."""
         return self.n_shards > 0 and self.problem.n_rows * self.problem.n_pseudo >= _LARGE
 
     def snapshot(self) -> Chain:
         """Return the chain as it is between two sweeps, while it may run on in another thread."""
-        with self._door, self._turn:
-            state, self._is_alone = self.state, False  # never written to again
+        with self._gate, self._sweep_lock:
+            state, self._owns_state = self.state, False
         still = Chain(self.problem, self.schedule, state, self.index, self.n_shards)
         still.draws = self.draws[: self.schedule.n_kept(state.sweep)]
         return still
 
     def leave(self) -> None:
-        """Leave a sweep that does not stop to its thread, with the work space that it uses."""
+        """Leave a sweep that does not stop, and the sampler that it uses, to its thread."""
         self.__dict__.pop("sampler", None)
 
     @property
@@ -159,7 +159,7 @@ class Chain:
 
     def copy(self) -> Chain:
         """Return a chain that goes on from here and leaves this one as it is."""
-        self._is_alone = False
+        self._owns_state = False
         chain = Chain(self.problem, self.schedule, self.state, self.index, self.n_shards)
         chain.draws, chain.holds_warmup = list(self.draws), self.holds_warmup
         return chain

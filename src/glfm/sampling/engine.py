@@ -1,4 +1,4 @@
-"""Where chains run: here, in threads of this process; `distributed` has the engine of a cluster."""
+"""Engines, which run the chains of a fit: here in threads; `distributed` has the engine of a cluster."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ from typing import Any, ClassVar, Protocol
 from glfm.errors import FileError, FitWarning, SchemaError
 from glfm.sampling.chain import Chain
 from glfm.sampling.parameters import Shared
+from glfm.sampling.problem import LocalProblem
 from glfm.sampling.progress import Progress
 
 __all__ = ["Engine", "Keeper", "LocalEngine", "check_workers", "n_shards_of"]
 
-_PATIENCE = 2.0  # seconds after which the user is told what takes so long
+_PATIENCE = 2.0  # seconds after which a message explains a first sweep that takes long
 _ROWS_PER_SHARD, _MOST_SHARDS = 50_000, 64
-_SOON = 0.25  # seconds that a last checkpoint may take after Ctrl-C
+_SOON = 0.25  # seconds that writing a last checkpoint may take after Ctrl-C
 
 
 class Keeper(Protocol):
@@ -48,28 +49,28 @@ class Keeper(Protocol):
 
 
 class Engine(ABC):
-    """Who runs the chains of a fit; each is steered by a thread of this process."""
+    """Runs the chains of a fit, each controlled by a thread of this process."""
 
     #: Whether it runs the parallel sampler only.
     only_shards: ClassVar[bool] = False
-    #: Seconds that chains have to stop; one that is being compiled or in a long step is left behind.
+    #: Seconds that chains have to stop; one that is compiling or in a long step is left to its thread.
     grace: ClassVar[float] = 0.7
 
     n_shards: int | None
 
     @abstractmethod
     def check(self) -> None:
-        """Refuse, in a sentence, to run where nothing can."""
+        """Raise an error if nothing can run here."""
 
     def shards(self, n_rows: int) -> int:
-        """Return into how many shards a table of so many rows is cut."""
+        """Return the number of shards of a table with `n_rows` rows."""
         return n_shards_of(n_rows, self.n_shards)
 
     @abstractmethod
     def sweeps(self, chain: Chain, stop: threading.Event, pool: Any) -> Generator[Shared]:
-        """Run a chain to its end, giving what its rows share after every sweep; end once `stop` is set.
+        """Run a chain to its end or until `stop` is set; yield what its rows share after every sweep.
 
-        Closed before its end, the chain is left as it is between two sweeps.
+        If the generator is closed earlier, the chain is left as it is between two sweeps.
         """
 
     @abstractmethod
@@ -82,10 +83,10 @@ class Engine(ABC):
 
     @abstractmethod
     def close(self, pool: Any) -> None:
-        """Give back what the chains of a run have shared."""
+        """Release what the chains of a run have shared."""
 
     def patience(self, chains: Sequence[Chain]) -> float | None:
-        """Return for how many seconds chains that are to stop are waited for; None: until they have."""
+        """Return how many seconds to wait for chains to stop; None: until they have."""
         return self.grace
 
     def is_compiled(self, chains: Sequence[Chain]) -> bool:
@@ -102,9 +103,9 @@ class Engine(ABC):
     ) -> bool:
         """Run all chains to their end, until time is out, or until the user interrupts.
 
-        Return whether they came to their end. What a chain has drawn by then is kept; one that was stopped
-        before its first draw keeps its last state. What `keeper` cannot write stops the chains too, and so
-        does an error in one of them, which is raised.
+        Return whether they came to their end. Chains keep their draws so far; one that was stopped before
+        its first draw keeps its last state. If `keeper` fails to write, or one chain fails, all are stopped
+        and the error is raised.
         """
         stop = threading.Event()
         workers = self.threads(n_jobs, len(chains))
@@ -129,7 +130,7 @@ class Engine(ABC):
             else:
                 chain.leave()
         ended = all(chain.ended for chain in chains)
-        # Nobody who has interrupted waits for a large file: the last one is not old, and the draws are here.
+        # After Ctrl-C, do not make the user wait for a large file: the last checkpoint is recent.
         at_once = isinstance(failure, KeyboardInterrupt) and keeper is not None and keeper.took > _SOON
         if keeper is not None and not (ended or at_once or isinstance(failure, FileError)):
             try:
@@ -151,7 +152,7 @@ class Engine(ABC):
         seconds: float | None,
         pool: Any,
     ) -> list[Future[None]]:
-        """Let threads run the chains, each the next one that waits."""
+        """Start threads, each of which runs one chain after the other."""
         futures: list[Future[None]] = [Future() for _ in chains]
         waiting: SimpleQueue[tuple[Chain, Future[None]]] = SimpleQueue()
         for pair in zip(chains, futures, strict=True):
@@ -171,23 +172,23 @@ class Engine(ABC):
                     future.set_result(None)
 
         for i in range(workers):
-            # One that is busy compiling must not keep an interrupted process alive, as those of a pool do.
+            # Daemons, unlike threads of a pool, do not keep an interrupted process alive while they compile.
             threading.Thread(target=work, name=f"glfm-{i}", daemon=True).start()
         return futures
 
     def _watch(
         self, chains: Sequence[Chain], futures: Sequence[Future[None]], shown: Progress, keeper: Keeper | None
     ) -> None:
-        """Wait for the chains, or for the first that fails, and let them be written now and then."""
+        """Wait for the chains, or for the first that fails, and write them when a checkpoint is due."""
         begin = last = time.monotonic()
-        told = False
+        explained = False
         pause = 0.1 if keeper is None else min(0.1, keeper.every)
         while True:
             done, not_done = wait(futures, pause, FIRST_EXCEPTION)
             if not not_done or any(future.exception() for future in done):
                 return
-            if not told and time.monotonic() - begin > _PATIENCE:
-                told = True
+            if not explained and time.monotonic() - begin > _PATIENCE:
+                explained = True
                 if not self.is_compiled(chains):
                     shown.say("Compiling the sampler, which happens once per installation ...")
             if keeper is not None and time.monotonic() - last >= keeper.every:
@@ -227,7 +228,7 @@ class LocalEngine(Engine):
         return f"LocalEngine(n_shards={self.n_shards})"
 
     def check(self) -> None:
-        """Do nothing: this process is there."""
+        """Do nothing: this process can always run chains."""
 
     def sweeps(self, chain: Chain, stop: threading.Event, pool: Any) -> Generator[Shared]:
         yield from chain.sweeps(stop, pool)
@@ -238,7 +239,7 @@ class LocalEngine(Engine):
         return min(n_jobs, n_chains)
 
     def patience(self, chains: Sequence[Chain]) -> float | None:
-        """Wait for chains whose sweeps are made in place, since what they leave in the middle is lost."""
+        """Wait without limit for chains that sweep in place: a state in the middle of a sweep is useless."""
         return None if any(chain.is_large for chain in chains) else self.grace
 
     def open(self, chains: Sequence[Chain], n_jobs: int | None, keeper: Keeper | None) -> Executor | None:
@@ -281,14 +282,14 @@ def _done(chains: Sequence[Chain]) -> str:
 
 
 def _keep_something(chains: Sequence[Chain]) -> None:
-    """Let chains that have no draw yet have their last state."""
+    """Keep the last state of chains that have no draw yet, where this process has their rows."""
     for chain in chains:
-        if not chain.draws and chain.state.sweep:
+        if not chain.draws and chain.state.sweep and isinstance(chain.problem, LocalProblem):
             chain.keep_warmup()
 
 
 def n_shards_of(n_rows: int, n_shards: int | None) -> int:
-    """Return a number of shards that suits a table: the one that was asked for, or a function of its rows."""
+    """Return the number of shards of a table: the one that was given, or a function of its rows."""
     if n_shards is None:
         return max(1, min(n_rows // _ROWS_PER_SHARD, _MOST_SHARDS))
     if not isinstance(n_shards, int) or n_shards < 1:
