@@ -25,9 +25,8 @@ from glfm.estimators.tables import open_table
 from glfm.frames.frame import Frame
 from glfm.posterior.fit import Fit
 from glfm.sampling.chain import Chain
-from glfm.sampling.engine import Engine, Keeper, LocalEngine, check_workers
+from glfm.sampling.engine import Engine, Keeper, LocalEngine, check_workers, choose_shards
 from glfm.sampling.priors import Priors, Schedule
-from glfm.sampling.problem import Problem
 from glfm.sampling.settings import (
     at_least_one,
     check_budget,
@@ -42,7 +41,6 @@ from glfm.storage.model_files import Stage, read, write
 
 __all__ = ["GLFM", "load"]
 
-_MANY_ROWS = 20_000  # from which on the parallel sampler gives more effective draws per second: docs/scale.md
 _MOST_ROUNDS = 5  # until="converged": the first run, and four times twice as many sweeps again
 
 
@@ -194,7 +192,7 @@ class GLFM(Exploring, Completing, Asking, Changing, BaseEstimator):  # type: ign
         blank = table.read(self._parameters, priors, engine, sample_seed)
 
         def start() -> tuple[Chain, ...]:
-            n_shards = self._n_shards(blank.problem, engine)
+            n_shards = choose_shards(self.sampler, blank.problem, engine)
             return tuple(Chain(blank.problem, schedule, seed, i, n_shards) for i, seed in enumerate(seeds))
 
         checkpointing = Checkpointing(checkpoint, checkpoint_every, resume)
@@ -367,25 +365,6 @@ class GLFM(Exploring, Completing, Asking, Changing, BaseEstimator):  # type: ign
         """The settings as a file has them: where a fit runs is not of the fit."""
         return {**self.get_params(deep=False), "engine": None}
 
-    def _n_shards(self, problem: Problem, engine: Engine) -> int:
-        """Return into how many shards the rows are cut, 0 for the sampler that does not."""
-        if self.sampler not in ("auto", "collapsed", "hybrid"):
-            raise SchemaError(f'sampler is "auto", "collapsed" or "hybrid", not {self.sampler!r}.')
-        n_shards = problem.n_shards or engine.shards(problem.n_rows)
-        only_shards = engine.only_shards
-        if only_shards and self.sampler == "collapsed":
-            raise SchemaError(
-                f'{type(engine).__name__} runs the parallel sampler: choose sampler="hybrid" or "auto".'
-            )
-        weighted = problem.priors.weighted
-        if weighted and self.sampler == "collapsed":
-            raise SchemaError(
-                'weighted=True is drawn by the parallel sampler: choose sampler="hybrid" or "auto".'
-            )
-        pays = weighted or n_shards > 1 or only_shards or problem.n_rows >= _MANY_ROWS
-        is_hybrid = self.sampler == "hybrid" or (self.sampler == "auto" and pays)
-        return n_shards if is_hybrid else 0
-
     def _settings(self, engine: Engine) -> tuple[Priors, Schedule]:
         if not isinstance(self.n_chains, int) or self.n_chains < 1:
             raise SchemaError(f"n_chains must be at least 1, not {self.n_chains!r}.")
@@ -400,8 +379,9 @@ class GLFM(Exploring, Completing, Asking, Changing, BaseEstimator):  # type: ign
                 f"weighted=True runs in this process, not on {type(engine).__name__}: choose "
                 "engine=LocalEngine(n_shards=...)."
             )
-        known = self.weight_variance, self.bias, self.max_features
-        priors = Priors(fixed, prior, *known, weighted=bool(self.weighted))
+        priors = Priors(
+            fixed, prior, self.weight_variance, self.bias, self.max_features, weighted=bool(self.weighted)
+        )
         return priors, Schedule(self.n_warmup, self.n_draws, self.thin)
 
     def _warn_if_bounded(self) -> None:

@@ -17,13 +17,14 @@ from typing import Any, ClassVar, Protocol
 from glfm.errors import FileError, FitWarning, SchemaError
 from glfm.sampling.chain import Chain
 from glfm.sampling.parameters import Shared
-from glfm.sampling.problem import LocalProblem
+from glfm.sampling.problem import LocalProblem, Problem
 from glfm.sampling.progress import Progress
 
-__all__ = ["Engine", "Keeper", "LocalEngine", "check_workers", "n_shards_of"]
+__all__ = ["Engine", "Keeper", "LocalEngine", "check_workers", "choose_shards", "n_shards_of"]
 
 _PATIENCE = 2.0  # seconds after which a message explains a first sweep that takes long
 _ROWS_PER_SHARD, _MOST_SHARDS = 50_000, 64
+_MANY_ROWS = 20_000  # from which on the parallel sampler gives more effective draws per second: docs/scale.md
 _SOON = 0.25  # seconds that writing a last checkpoint may take after Ctrl-C
 
 
@@ -295,6 +296,18 @@ def n_shards_of(n_rows: int, n_shards: int | None) -> int:
     if not isinstance(n_shards, int) or n_shards < 1:
         raise SchemaError(f"n_shards is a positive number or None, not {n_shards!r}.")
     return min(n_shards, max(n_rows, 1))
+
+
+def choose_shards(sampler: str, problem: Problem, engine: Engine) -> int:
+    """Return the number of shards of the parallel sampler, or 0 for the collapsed sampler."""
+    if sampler not in ("auto", "collapsed", "hybrid"):
+        raise SchemaError(f'sampler is "auto", "collapsed" or "hybrid", not {sampler!r}.')
+    n_shards, weighted = problem.n_shards or engine.shards(problem.n_rows), problem.priors.weighted
+    if sampler == "collapsed" and (engine.only_shards or weighted):
+        needs = f"{type(engine).__name__} runs" if engine.only_shards else "weighted=True is drawn by"
+        raise SchemaError(f'{needs} the parallel sampler: choose sampler="hybrid" or "auto".')
+    pays = weighted or n_shards > 1 or engine.only_shards or problem.n_rows >= _MANY_ROWS
+    return n_shards if sampler == "hybrid" or (sampler == "auto" and pays) else 0
 
 
 def check_workers(n_jobs: Any) -> None:
