@@ -138,10 +138,10 @@ def _extended(name: str, column: Any, more: Any) -> Any:
     same = library == _library(more) and _type(column) == _type(more)
     values = [] if same else _values(more)
     try:
-        part = more if same else _LIBRARIES[library].part(column, values)
+        part = more if same else _LIBRARIES[library].converted(column, values)
         if part is not None and (same or _holds(_values(part), values)):
-            return _LIBRARIES[library].join(column, part)
-        return _LIBRARIES[library].natural(name, [*_values(column), *values])
+            return _LIBRARIES[library].joined(column, part)
+        return _LIBRARIES[library].inferred(column, [*_values(column), *values])
     except _REFUSALS as error:
         raise DataError(
             f"Column {name!r} has the type {_type(column)} in the fit, which cannot hold the new values: "
@@ -185,7 +185,7 @@ def _with_columns(frame: Frame, columns: Mapping[str, Any], labels: Any) -> Fram
 
 class _Pandas:
     @staticmethod
-    def part(column: pd.Series[Any], values: list[Any]) -> Any:
+    def converted(column: pd.Series[Any], values: list[Any]) -> Any:
         """Return more cells in the type of a column, or None."""
         dtype: Any = column.dtype
         if isinstance(dtype, pd.CategoricalDtype):
@@ -200,13 +200,14 @@ class _Pandas:
             return None
 
     @staticmethod
-    def join(column: pd.Series[Any], part: pd.Series[Any]) -> Any:
+    def joined(column: pd.Series[Any], part: pd.Series[Any]) -> Any:
         if isinstance(column.dtype, pd.CategoricalDtype):
             column = column.astype(part.dtype)
         return pd.concat([column, part], ignore_index=True)
 
     @staticmethod
-    def natural(name: str, values: list[Any]) -> Any:
+    def inferred(column: Any, values: list[Any]) -> Any:
+        """Return a column whose type is inferred from its values."""
         return pd.Series(values)
 
     @staticmethod
@@ -228,18 +229,16 @@ class _Pandas:
 
 class _Polars:
     @staticmethod
-    def part(column: Any, values: list[Any]) -> Any:
+    def converted(column: Any, values: list[Any]) -> Any:
         return type(column)(column.name, values, dtype=column.dtype, strict=False)
 
     @staticmethod
-    def join(column: Any, part: Any) -> Any:
+    def joined(column: Any, part: Any) -> Any:
         return column.clone().append(part.alias(column.name))
 
     @staticmethod
-    def natural(name: str, values: list[Any]) -> Any:
-        import polars as pl
-
-        return pl.Series(name, values, strict=False)
+    def inferred(column: Any, values: list[Any]) -> Any:
+        return type(column)(column.name, values, strict=False)
 
     @staticmethod
     def table(native: Any, columns: list[Any], labels: Any) -> Any:
@@ -248,7 +247,7 @@ class _Polars:
 
 class _Arrow:
     @staticmethod
-    def part(column: Any, values: list[Any]) -> Any:
+    def converted(column: Any, values: list[Any]) -> Any:
         import pyarrow as pa
 
         try:
@@ -261,13 +260,13 @@ class _Arrow:
             return None
 
     @staticmethod
-    def join(column: Any, part: Any) -> Any:
+    def joined(column: Any, part: Any) -> Any:
         import pyarrow as pa
 
         return pa.chunked_array([*column.chunks, *part.chunks], column.type).unify_dictionaries()
 
     @staticmethod
-    def natural(name: str, values: list[Any]) -> Any:
+    def inferred(column: Any, values: list[Any]) -> Any:
         import pyarrow as pa
 
         return pa.chunked_array([pa.array(values)])
