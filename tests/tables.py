@@ -8,6 +8,7 @@ from glfm.plots.us_states import STATES
 
 QUICK = {"n_chains": 2, "n_warmup": 20, "n_draws": 10, "random_state": 0, "progress": False}
 BRIEF = QUICK | {"n_warmup": 15, "n_draws": 6, "random_state": 3, "n_jobs": 1}
+QUICK_PARAMS = {"Niter": 40, "chains": 2, "verbose": 0, "maxK": 20, "missing": None}  # of the toolbox
 PAIN = ["none", "mild", "severe"]
 # Names and levels that are markup, code, formulas or too long.
 HOSTILE = {
@@ -155,3 +156,19 @@ def hostile(n_rows: int = 80) -> pd.DataFrame:
             HOSTILE["constructor"]: rng.random(n_rows) < 0.5,
         }
     )
+
+
+def coded(n_rows: int = 40, seed: int = 0) -> dict:
+    """Return one column of each kind in the codes of the toolbox, all following one feature."""
+    rng = np.random.default_rng(seed)
+    z = rng.random(n_rows) < 0.5
+    X = np.column_stack(
+        [
+            2.0 * z + rng.standard_normal(n_rows),
+            np.exp(z + 0.3 * rng.standard_normal(n_rows)),
+            rng.poisson(3 + 4 * z),
+            np.where(rng.random(n_rows) < 0.8, 3 + 4 * z, 5),  # levels 3, 5 and 7
+            np.clip(z + rng.integers(1, 3, n_rows), 1, 3),
+        ]
+    ).astype(float)
+    return {"X": X, "C": "gpnco"}

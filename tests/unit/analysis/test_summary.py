@@ -233,7 +233,7 @@ class TestPatterns:
             ({"features": "F1"}, "list of names"),
         ],
     )
-    def test_refusals(self, model, arguments, message):
+    def test_columns_and_features_that_are_not_there_are_refused(self, model, arguments, message):
         if arguments == {"by": "noise"}:
             frame = pd.DataFrame({"noise": np.linspace(0.0, 1.0, 300) ** 2, "b": [0, 1] * 150})
             model = glfm.GLFM(**{**QUICK, "n_warmup": 2}).fit(frame)
@@ -296,6 +296,6 @@ class TestDensity:
             (("diet", None, [1.0]), "a grid is for columns of numbers"),
         ],
     )
-    def test_refusals(self, model, arguments, message):
+    def test_columns_patterns_and_grids_that_do_not_suit_are_refused(self, model, arguments, message):
         with pytest.raises(SchemaError, match=message):
             model.density(*arguments)
