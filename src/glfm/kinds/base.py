@@ -428,7 +428,7 @@ def find_kind(kind: object) -> Kind:
     if isinstance(kind, type) and issubclass(kind, Kind):
         return kind()
     for cls in KINDS.values():
-        if kind in (cls.name, cls.letter):
+        if kind in (cls.name, cls.letter or cls.name):
             return cls()
     names = ", ".join(sorted(KINDS))
     raise SchemaError(f"Unknown kind {kind!r}: use {names} or ignore.")
