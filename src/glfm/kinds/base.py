@@ -1,8 +1,8 @@
 """The protocol of a kind of column: everything the rest of the package asks of it, in one class.
 
 A kind is a frozen set of arguments. `learn` returns a copy in which everything that was left open is filled
-in from the observed cells. Inside the package a column is a float64 array of encoded values with NaN in the
-holes: numbers as they are, levels as their position.
+in from the observed cells. Inside the package a column is a float64 array of encoded values with NaN
+where a cell is missing: numbers as they are, levels as their position.
 
 No other package tests which kind a column has; it asks one of the questions below. Those without a default
 must be answered by every kind; `NumericKind` and `LevelledKind` answer most of them for numbers and levels.
@@ -116,7 +116,7 @@ class Kind(ABC):
 
     @property
     def details(self) -> str:
-        """What a table of kinds says of it beside its name."""
+        """A short description for the table of a schema, such as the mapping."""
         return ""
 
     def to_predict(self) -> Self:
@@ -168,7 +168,7 @@ class Kind(ABC):
 
     @property
     def time(self) -> str | None:
-        """What an encoded number of days stands for: "date", "datetime" or "duration"; None: a number."""
+        """The type of a column encoded in days: "date", "datetime" or "duration"; None for plain numbers."""
         return None
 
     @property
@@ -195,7 +195,7 @@ class Kind(ABC):
         return x
 
     def rounds_from(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the ends of the numbers that are rounded to each value; equal ends: to no value."""
+        """Return the interval of real numbers that round to each value; lower equals upper for a density."""
         return x, x
 
     # ---- pseudo-observations
@@ -237,11 +237,11 @@ class Kind(ABC):
         return 1.0
 
     def pseudo(self, x: FloatArray) -> FloatArray:
-        """Return the point of the pseudo-scale that stands for each observed value."""
+        """Return a representative point of the pseudo-scale for each observed value."""
         return x
 
     def log_slope(self, x: FloatArray) -> FloatArray:
-        """Return what turns a log density on the pseudo-scale into that of a value.
+        """Return the log Jacobian that turns a log density on the pseudo-scale into that of a value.
 
         0 where a value has a probability; minus infinity where no point of the pseudo-scale gives it.
         """
@@ -249,7 +249,7 @@ class Kind(ABC):
 
     @abstractmethod
     def evidence(self, x: FloatArray) -> Evidence:
-        """Return what the sampler must know of the encoded column `x`, computed once per fit."""
+        """Return the arrays that `draw_pseudo` needs of the encoded column `x`, computed once per fit."""
 
     def initial_theta(self) -> FloatArray:
         """Thresholds to start from; empty for kinds that have none."""
@@ -285,17 +285,17 @@ class Kind(ABC):
 
     @abstractmethod
     def interval(self, x: FloatArray, theta: FloatArray) -> tuple[FloatArray, FloatArray, float] | None:
-        """Return between which ends y + u lies for each encoded value (NaN in the holes), and u's variance.
+        """Return the interval of y + u for each encoded value (NaN where missing), and the variance of u.
 
-        Equal ends are a point. None: a value says instead which of the cell's pseudo-observations is the
-        largest, those with weights first.
+        Lower equals upper for a point. None: a value instead determines which of the cell's
+        pseudo-observations is the largest, those with weights first.
         """
 
     def largest(self, x: FloatArray) -> FloatArray:
         """Return which of a cell's pseudo-observations is the largest, where `interval` is None."""
         return x
 
-    # ---- how far the observed cells of a column spread: the unit in which uncertainty is told
+    # ---- spread of the observed cells of a column: the unit of uncertainty
 
     @abstractmethod
     def spread(self, x: FloatArray) -> float:
@@ -362,7 +362,7 @@ class Kind(ABC):
 
     @abstractmethod
     def outcomes(self, low: float, high: float, least: float, most: float) -> Outcomes:
-        """Return a finite set of outcomes that stands for the values of a column.
+        """Return a finite set of outcomes that represents the values of a column.
 
         Parameters
         ----------

@@ -22,7 +22,7 @@ from glfm.kinds.levelled import LevelledKind
 
 __all__ = ["Categorical"]
 
-_POOL = 10  # sightings below which levels stand together where prediction is all that counts
+_POOL = 10  # observations below which levels are pooled where only prediction matters
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,9 +34,9 @@ class Categorical(LevelledKind):
     Parameters
     ----------
     pool
-        Levels observed less often than this stand together as one, whose probability they divide among them
-        by `shares`; None: every level has weights of its own. A level seen once or twice says little of its
-        weights, and hundreds of them make a fit slow.
+        Levels observed less often than this share one pseudo-column, whose probability is divided among them
+        by `shares`; None: every level has weights of its own. A level observed once or twice carries little
+        information about its weights, and hundreds of them make a fit slow.
     shares
         Per level its share of the pool, 0 for a level that stands alone; learnt where not given, from how
         often the pooled levels are observed, each counted half a time more.
@@ -83,7 +83,7 @@ class Categorical(LevelledKind):
 
     @cached_property
     def _group(self) -> NDArray[np.intp]:
-        """Which pseudo-observation speaks for each level: those that stand alone in order, last the pool."""
+        """The pseudo-observation of each level: levels outside the pool in order, the pool last."""
         if self.shares is None:
             return np.arange(self.n_levels)
         alone = np.asarray(self.shares) == 0.0
@@ -184,7 +184,7 @@ class Categorical(LevelledKind):
 
     @property
     def _weight(self) -> FloatArray:
-        """The probability of each level given the pseudo-observation that speaks for it."""
+        """The probability of each level given that its pseudo-observation is the largest."""
         return np.where(np.asarray(self.shares) == 0.0, 1.0, self.shares or 0.0)
 
 

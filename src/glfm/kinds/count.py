@@ -19,12 +19,12 @@ __all__ = ["Count"]
 
 _EXACT_LIMIT = 2.0**53  # beyond it, x and x + 1 are the same float
 _MAX_EDGES = 512  # P(X >= x) is added up to here
-_NOTHING = 9.0  # standard deviations beyond which a normal tail is nothing
+_NOTHING = 9.0  # standard deviations beyond which a normal tail is negligible
 
 
 @dataclass(frozen=True, kw_only=True)
 class Count(NumericKind):
-    """A whole number: x = floor(f(y)), so that x says y lies between f^-1(x) and f^-1(x + 1).
+    """A whole number: x = floor(f(y)), so that x means that y lies between f^-1(x) and f^-1(x + 1).
 
     Domain
         0, 1, 2, ...; the interval of 0 reaches down to minus infinity.

@@ -26,7 +26,7 @@ Knots = tuple[tuple[float, float], ...]
 _FEW = 20  # different values: each that is repeated is heavy
 _REPEATED = 5  # times, at least, that a heavy value occurs
 _HEAVY, _HEAVIEST = 0.05, 0.2  # shares of a heavy value: beside light neighbours, and anywhere
-_LIGHT = 3.0  # so many times rarer are light neighbours
+_LIGHT = 3.0  # ratio of counts from which a neighbour is light
 _MOST_KNOTS = 100
 _FARTHEST = (1e6, 1e302)  # score and value of a knot: what lies between two of them is a float
 _EDGE = 0.25  # cells lie between the end of a heavy value and what is next to it
@@ -158,7 +158,7 @@ def _fill_forward(
 
 
 def read_knots(knots: object) -> Knots:
-    """Return knots as pairs of numbers; raise the sentence that says what they are."""
+    """Return knots as pairs of numbers; raise `SchemaError` for anything else."""
     try:
         pairs = tuple((float(score), float(value)) for score, value in knots)  # type: ignore[attr-defined]
     except (TypeError, ValueError, OverflowError):
@@ -225,7 +225,7 @@ def find_points(x: FloatArray, open_ends: tuple[float, float], width: float) -> 
 
 
 def _is_heavy(values: FloatArray, counts: NDArray[np.intp], n_cells: int) -> NDArray[np.bool_]:
-    """Return which values hold so many cells that no density does."""
+    """Return which values are too frequent for a density."""
     near = np.pad(counts.astype(np.float64), 2, constant_values=np.nan)
     beside = np.stack([near[i : i + counts.size] for i in (0, 1, 3, 4)])
     beside[:, np.isnan(beside).all(axis=0)] = 0.0

@@ -106,7 +106,7 @@ class NumberCells(Cells):
         """
         means, sds = self._mixture
         has_log = self.kind.lowest == 0.0
-        least = _LEAST * self.kind.size  # so that a mean that is nothing has a logarithm
+        least = _LEAST * self.kind.size  # so that a mean of zero has a logarithm
         level, weights = _cubic(np.log(sds) / _LEVEL)
         parts = np.zeros_like(means)
         for number in np.unique(level):

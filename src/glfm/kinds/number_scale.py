@@ -1,7 +1,7 @@
 """How the numbers of a column lie on the pseudo-scale: points, intervals, and atoms at the ends.
 
-With w = y + u, u ~ N(0, aux_variance), a cell says either ``w = link.inverse(x)`` (a point) or
-``lower <= w < upper`` (an interval). Kinds differ in which of the two they say, and where.
+With w = y + u, u ~ N(0, aux_variance), a cell means either ``w = link.inverse(x)`` (a point)
+or ``lower <= w < upper`` (an interval). Kinds differ in which values are intervals.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class NumberScale(Kind):
     aux_variance
         Variance of u, the small noise between a pseudo-observation and its value.
     time
-        What a number of days stands for: "date", "datetime" or "duration"; learnt from the column.
+        The type of a column that is modelled in days: "date", "datetime" or "duration"; learnt.
     """
 
     is_number: ClassVar[bool] = True
@@ -112,7 +112,7 @@ class NumberScale(Kind):
         return (x >= self.lowest) & (x <= self.highest), rule
 
     def representatives(self, x: FloatArray) -> FloatArray:
-        """Return the point that stands for each observed value when shift and scale are learnt."""
+        """Return a representative number for each observed value, from which shift and scale are learnt."""
         first, last = self.open_ends
         with np.errstate(invalid="ignore"):
             if first > -np.inf:
@@ -176,7 +176,7 @@ class NumberScale(Kind):
 
     @property
     def open_ends(self) -> tuple[float, float]:
-        """The ends of the values that have a density; infinite: there is no atom on this side.
+        """Between which values there is a density; infinite: there is no atom on this side.
 
         Everything below the first is the atom `lowest`, everything above the second the atom `highest`.
         """
@@ -228,7 +228,7 @@ class NumberScale(Kind):
 
     @cached_property
     def spikes(self) -> FloatArray:
-        """Values that have a probability: value and both ends on the pseudo-scale, in the order of values."""
+        """Frequent values with a probability: value, lower and upper bound on the pseudo-scale."""
         if not self.is_quantile or self.is_whole:
             return np.empty((0, 3))
         w, x = np.array(self.knots).T
@@ -237,7 +237,7 @@ class NumberScale(Kind):
         return found[count > 1]
 
     def bounds(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the ends of each value's interval on the pseudo-scale; equal ends: a point; NaN: a hole."""
+        """Return the bounds of each value on the pseudo-scale; equal for a point, NaN where missing."""
         lower, upper = self._point_or_spike(x)
         for (_, low, high), hit in zip(self.atom_cells, self._at_atoms(x), strict=True):
             lower, upper = np.where(hit, low, lower), np.where(hit, high, upper)
@@ -252,7 +252,7 @@ class NumberScale(Kind):
         return at_lowest + at_highest
 
     def _point_or_spike(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return both ends of each value: those of its spike if it is one, else its place twice."""
+        """Return the bounds of each value: those of its spike if it is one, else its place twice."""
         point = self.place(x)
         if not len(self.spikes):
             return point, point
@@ -296,7 +296,7 @@ class NumberScale(Kind):
 
     @cached_property
     def atom_cells(self) -> FloatArray:
-        """The atoms: value and both ends of its interval on the pseudo-scale, one of them infinite."""
+        """The atoms: value, lower and upper bound on the pseudo-scale, one of the two infinite."""
         found = []
         for value, end, is_left in zip(
             (self.lowest, self.highest),

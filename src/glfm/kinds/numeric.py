@@ -65,7 +65,7 @@ class NumericKind(NumberScale):
         z = (lower - mean) / sd
         with np.errstate(invalid="ignore", over="ignore"):
             point = -0.5 * z * z - math.log(sd) - 0.5 * math.log(2 * math.pi) + self.link.log_slope(x)
-            # A cell next to nothing wide has no mass in floats, but a density.
+            # The mass of a very narrow interval underflows: use the density.
             is_point = (lower == upper) | (
                 (mass == -np.inf) & (upper - lower <= _NARROW * (1.0 + np.abs(lower)))
             )

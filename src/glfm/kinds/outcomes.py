@@ -1,7 +1,7 @@
-"""A finite set of outcomes that stands for the values of a column.
+"""A finite set of outcomes that represents the values of a column.
 
-Levels and counts stand for themselves, other numbers for the nodes of a quadrature on the pseudo-scale, where
-monotone mappings do not matter.
+Levels and counts represent themselves; other numbers become the nodes of a quadrature on the pseudo-scale,
+where monotone mappings do not matter.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ __all__ = ["LevelOutcomes", "NumberOutcomes", "Outcomes"]
 # Five nodes per four standard deviations of the noise: errors below 0.001 nats.
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(5)
 _PANEL = 4.0
-_REACH = 5.0  # standard deviations beyond which the noise is nothing
+_REACH = 5.0  # standard deviations beyond which the noise is negligible
 _FINE = 0.25  # values whose intervals are narrower, in standard deviations, count as points
 _MOST_NODES = 1000  # beyond which intervals have to do
 
 
 class Outcomes(ABC):
-    """The finite set of outcomes that stands for the values of a column."""
+    """A finite set of outcomes that represents the values of a column."""
 
     @abstractmethod
     def likelihood(self, location: FloatArray, variance: float, theta: FloatArray) -> FloatArray:

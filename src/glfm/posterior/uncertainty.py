@@ -25,7 +25,7 @@ _COLUMNS = [
 
 
 def cell_table(cells: Cells, spread: float, tail: float) -> pd.DataFrame:
-    """Return encoded values and ends, and shares of uncertainty, of some cells of one column.
+    """Return encoded values, interval bounds and shares of uncertainty of some cells of one column.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ def cell_table(cells: Cells, spread: float, tail: float) -> pd.DataFrame:
     if cells.kind.n_levels:
         table["probability"] = cells.probabilities[np.arange(value.size), value.astype(np.intp)]
     noise, disagreement = cells.split()
-    if spread <= 0.0:  # one level alone is observed: what nobody ever saw is measured in nats
+    if spread <= 0.0:  # only one level was observed: measure in nats
         spread = 1.0
     table |= {"noise": noise / spread, "disagreement": disagreement / spread}
     return pd.DataFrame(table)
