@@ -36,7 +36,7 @@ class FileError(GLFMError, ValueError):
 
 
 class SamplerError(GLFMError, RuntimeError):
-    """A numerical fault was detected; the run was stopped instead of returning garbage."""
+    """A numerical fault was detected, and the run was stopped."""
 
 
 class FitWarning(UserWarning):

@@ -77,7 +77,7 @@ def test_model_files(n_inputs, files, tmp_path, record_property):
             warnings.simplefilter("ignore")
             for ask in (
                 model.impute,
-                lambda: model.impute(frame, unseen="missing"),
+                lambda: model.set_params(unseen="missing").impute(frame),
                 model.features,
                 # Strangers may ask for any number of sweeps.
                 lambda: model.continue_fit(1, time_budget=1.0),

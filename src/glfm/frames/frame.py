@@ -27,9 +27,9 @@ class Frame(ABC):
     Attributes
     ----------
     names
-        Of the columns, in order, as text.
+        Names of the columns, in order, as text.
     n_rows
-        How many rows there are.
+        Number of rows.
     """
 
     #: Whether the user named the columns; those of an array have generated names.

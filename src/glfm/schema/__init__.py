@@ -1,4 +1,4 @@
-"""Which kind each column is, how cells are encoded, and what a condition says."""
+"""The kind of each column, the encoding of cells, and conditions on cells."""
 
 from glfm.schema.schema import Schema
 

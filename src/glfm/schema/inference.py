@@ -1,4 +1,4 @@
-"""Which kind fits a column that has none in the schema, and why; which columns are ignored."""
+"""Inference of the kinds of columns that have none in the schema, and of columns to ignore."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def infer_kinds(
     given, given_reasons
         Kinds of some columns, and their reasons.
     predictive
-        Whether what the kinds leave open is chosen to predict best.
+        Whether open parameters of the kinds are chosen to predict best.
     """
     for name in given:
         check_name(name, table.names, "column")

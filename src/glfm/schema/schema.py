@@ -70,7 +70,7 @@ class Schema(Mapping[str, Kind | None]):
         evidence: bool = False,
         predictive: bool = False,
     ) -> Schema:
-        """Choose a kind for every column that is not `given`, and learn what the kinds leave open.
+        """Choose a kind for every column that is not `given`, and learn the open parameters of all kinds.
 
         Parameters
         ----------
@@ -86,16 +86,16 @@ class Schema(Mapping[str, Kind | None]):
             probable than the one chosen by rule, by more than three standard errors, replaces it; of several,
             the simplest that is not clearly worse than the best. It takes seconds to a minute.
         predictive
-            Whether what kinds leave open is chosen to fill holes best rather than to be read: numbers have
-            the mapping "quantile", and levels observed less than ten times stand together. It is what
-            `Imputer` and the command impute use.
+            Whether open parameters are chosen to predict missing cells best rather than to be interpreted:
+            numbers have the mapping "quantile", and levels observed less than ten times are pooled. `Imputer`
+            and the command impute use it.
         """
         table = Frame.read(data)
         known = given if isinstance(given, Schema) else Schema({} if given is None else given)
         kinds, reasons = infer_kinds(table, known, known.reasons, predictive)
         if not evidence:
             return cls(kinds, reasons)
-        # Evidence comes from fits, which stand on schemas: the one import that points the other way.
+        # Evidence needs fits, which import schemas: an exception to the order of layers.
         from glfm.analysis.kind_evidence import plausible, weigh
 
         modelled = {name: kind for name, kind in kinds.items() if kind is not None}
@@ -145,7 +145,7 @@ class Schema(Mapping[str, Kind | None]):
         One row per column and plausible kind, first the one that was chosen by rule: the number of hidden
         `cells`, their mean log probability (`log_score`, in nats), its `difference` from that of the rule's
         kind with a standard `error`, and which kind was `chosen`. All are probabilities of the value as it
-        was written down: of a density, a whole number has the unit around it.
+        was recorded: for a density, the mass of the unit interval around a whole number.
         """
         return None if self._evidence is None else self._evidence.copy()
 
