@@ -1,6 +1,7 @@
 """The parallel sampler: shards, calls of them, and what does not depend on where they are at work."""
 
 import pickle
+from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Event
@@ -258,3 +259,17 @@ def test_a_model_with_shards_is_pickled() -> None:
     model = glfm.GLFM(n_chains=2, n_warmup=2, n_draws=1, random_state=0, progress=False, engine=engine)
     again = pickle.loads(pickle.dumps(model.fit(np.random.default_rng(0).standard_normal((20, 2)))))
     assert len(again.continue_fit(1).draws_) == 4
+
+
+def test_a_stopped_chain_whose_rows_are_elsewhere_keeps_no_draw() -> None:
+    """A state of warm-up is kept as a draw only where its rows are."""
+
+    class OneSweep(glfm.LocalEngine):
+        def sweeps(self, chain: Chain, stop: Event, pool: object) -> Generator[State]:
+            chain.state.sweep = 1
+            yield chain.state
+
+    chain = Chain(problem().rowless(), Schedule(2, 2, 1), np.random.SeedSequence(0), n_shards=1)
+    with pytest.raises(KeyboardInterrupt):  # there is nothing to return
+        OneSweep().run([chain], progress=False, time_budget=1.0)
+    assert not chain.draws
