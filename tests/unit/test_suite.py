@@ -20,7 +20,7 @@ INSIDE = {
     "statistical/test_transitions.py": {"_inv_sd"},
     "unit/plots/test_plot.py": {"_preprocess_math"},
     "unit/sampling/test_faults.py": {"_make_room", "_solved"},
-    "unit/storage/test_checkpoints.py": {"_sums"},
+    "unit/storage/test_stops.py": {"_sums"},
 }
 
 

@@ -1,6 +1,5 @@
 """The estimator: what goes in, what comes out, what is refused."""
 
-import dataclasses
 import os
 import signal
 import threading
@@ -8,15 +7,12 @@ import warnings
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import glfm
-from glfm.analysis.diagnostics import diagnose
 from glfm.errors import DataError, FitWarning, SchemaError
-from glfm.sampling.draws import Draws
 from glfm.testing import assert_same_draws
 from tables import QUICK, mixed
 
@@ -177,185 +173,6 @@ class TestHowLong:
             model.continue_fit(0)
 
 
-class TestDiagnostics:
-    def test_table(self, model):
-        found = model.diagnostics()
-        assert list(found.table) == ["mean", "sd", "rhat", "ess_bulk", "ess_tail"]
-        assert {"log-likelihood", "features", "alpha", "co-activation"} <= set(found.table.index)
-        assert {"noise variance of change", "threshold 2 of pain"} <= set(found.table.index)
-        assert found.verdict in repr(found)
-
-    def test_chains_that_differ_are_found_out(self, model):
-        # Draws of one chain, and the same with another alpha, as if they were two chains.
-        draws = model.draws_.by_chain()[0]
-        moved = [dataclasses.replace(draw, chain=1, alpha=draw.alpha + 100) for draw in draws]
-        found = diagnose(model.fit_.problem, Draws([*draws, *moved]))
-        assert not found.converged
-        assert "do not agree yet on alpha" in found.verdict
-
-    def test_too_few_draws(self, model):
-        assert "Too few draws" in diagnose(model.fit_.problem, model.draws_[:3]).verdict
-
-    def test_one_chain_is_compared_with_itself(self, model):
-        draws = model.draws_.by_chain()[0]
-        assert len(draws) >= 8
-        found = diagnose(model.fit_.problem, Draws(draws))
-        assert found.table["rhat"].notna().all()
-        assert "The halves of the only chain" in found.verdict
-        half = len(draws) // 2
-        moved = [dataclasses.replace(draw, alpha=draw.alpha + 100) for draw in draws[half:]]
-        assert diagnose(model.fit_.problem, Draws([*draws[:half], *moved])).table.loc["alpha", "rhat"] > 1.05
-        assert "Too few draws" in diagnose(model.fit_.problem, Draws(draws[:7])).verdict
-
-    def test_a_level_alone_has_no_effect(self):
-        frame = pd.DataFrame({"a": np.linspace(-1, 1, 20), "b": ["only"] * 20})
-        model = glfm.GLFM(n_chains=1, n_warmup=5, n_draws=2, random_state=0, progress=False).fit(frame)
-        effects = model.effects()
-        assert (effects.loc[effects["column"] == "b", "effect"] == 0).all()
-
-
-class TestPredictive:
-    def test_mean_is_of_numbers_only(self, model, frame):
-        mean = model.predictive().mean()
-        assert list(mean) == ["change", "dose", "visits"]
-        assert mean.index.equals(frame.index)
-        assert np.isfinite(mean.to_numpy()).all()
-
-    def test_median_lies_in_the_interval(self, model):
-        predictive = model.predictive()
-        median = predictive.median()
-        lower, upper = predictive.interval(0.8)
-        for column in ("change", "dose", "visits"):
-            assert (lower[column] <= median[column]).all()
-            assert (median[column] <= upper[column]).all()
-        assert (lower["pain"] <= median["pain"]).all()
-        assert (median["pain"] <= upper["pain"]).all()
-
-    def test_supports(self, model):
-        for table in [*model.predictive().sample(30), model.predictive().mode(), model.predictive().median()]:
-            assert (table["dose"] >= 0).all()
-            assert (table["visits"] >= 0).all()
-            assert str(table["visits"].dtype) == "Int64"
-            assert set(table["pain"]) <= {"none", "mild", "severe"}
-            assert not table.isna().any().any()
-
-    def test_proba(self, model):
-        p = model.predictive().proba("pain")
-        assert list(p) == ["none", "mild", "severe"]
-        np.testing.assert_allclose(p.sum(axis=1), 1.0)
-        with pytest.raises(SchemaError, match="has no levels"):
-            model.predictive().proba("dose")
-        with pytest.raises(SchemaError, match="no modelled column"):
-            model.predictive().proba("nonsense")
-
-    def test_logpdf_is_the_average_over_draws(self, model, frame):
-        got = model.predictive().logpdf(frame)
-        each = np.stack([draw.log_densities() for draw in model.draws_])
-        want = np.log(np.exp(each).mean(axis=0))
-        np.testing.assert_allclose(got.to_numpy(), want, rtol=1e-9)
-        assert got.isna().equals(frame.isna())
-
-    def test_log_probabilities_of_levels_sum_to_one(self, model, frame):
-        total = np.zeros(len(frame))
-        for level in frame["pain"].cat.categories:
-            values = frame.assign(pain=pd.Categorical([level] * len(frame), frame["pain"].cat.categories))
-            total += np.exp(model.log_likelihood(values)["pain"].to_numpy())
-        np.testing.assert_allclose(total, 1.0)
-
-    def test_cdf_of_the_median_is_one_half(self, model):
-        predictive = model.predictive()
-        median = predictive.median()
-        np.testing.assert_allclose(predictive.cdf(median)["change"], 0.5, atol=1e-9)
-
-    def test_mode_has_the_highest_density_nearby(self, model):
-        predictive = model.predictive()
-        mode = predictive.mode()
-        top = predictive.logpdf(mode)
-        for step in (-0.01, 0.01):
-            assert (
-                predictive.logpdf(mode.assign(change=mode["change"] + step))["change"] <= top["change"]
-            ).all()
-        for step in (-1, 1):
-            moved = (mode["visits"] + step).clip(lower=0)
-            score = predictive.logpdf(mode.assign(visits=moved))["visits"]
-            assert (score <= top["visits"] + 1e-12).all()
-
-    def test_mean_is_the_mean_of_samples(self, model):
-        predictive = model.predictive()
-        samples = predictive.sample(2000)
-        for column in ("change", "dose", "visits"):
-            drawn = np.stack([table[column].to_numpy(dtype=float) for table in samples])
-            error = drawn.std(axis=0) / np.sqrt(len(samples))
-            z = (drawn.mean(axis=0) - predictive.mean()[column].to_numpy(dtype=float)) / error
-            # Samples visit every draw equally often, so the error is smaller than that of free draws.
-            assert np.abs(z).max() < 5
-
-    def test_values_of_another_table(self, model, frame):
-        with pytest.raises(DataError, match="a column 'chnage'"):
-            model.log_likelihood(frame.rename(columns={"change": "chnage"}))
-        with pytest.raises(DataError, match="other row labels"):
-            model.log_likelihood(frame.iloc[::-1])
-
-    def test_a_value_that_cannot_be_has_density_zero(self):
-        frame = pd.DataFrame({"dose": [0.5, 1.5, 2.0, 0.7], "x": [-1.0, 2.0, 0.3, 1.1]})
-        fitted = glfm.GLFM(**QUICK).fit(frame)
-        values = pd.DataFrame({"dose": [0.0, 1.0, None, 1.0]})
-        score = fitted.log_likelihood(values)["dose"]
-        assert score[0] == -np.inf
-        assert np.isfinite(score[1])
-
-    def test_wrong_rows(self, model, frame):
-        with pytest.raises(DataError, match="3 rows but the table has 40"):
-            model.log_likelihood(frame.head(3))
-
-    def test_wrong_mass(self, model):
-        with pytest.raises(SchemaError, match="between 0 and 1"):
-            model.predictive().interval(90)
-
-
-class TestImpute:
-    @pytest.mark.parametrize("how", ["auto", "mode", "mean", "median", "sample"])
-    def test_holes_are_filled_and_nothing_else(self, model, frame, how):
-        done = model.impute(how=how)
-        assert not done.isna().any().any()
-        assert (done.dtypes == frame.dtypes).all()
-        assert done.index.equals(frame.index)
-        seen = frame.notna()
-        pd.testing.assert_frame_equal(done.where(seen), frame.where(seen), check_dtype=False)
-        assert (done["dose"] >= 0).all()
-
-    def test_polars(self, frame):
-        table = pl.from_pandas(frame.reset_index())
-        done = glfm.GLFM({"patient": "ignore"}, **QUICK).fit(table).impute()
-        assert isinstance(done, pl.DataFrame)
-        assert done.schema == table.schema
-        assert sum(done.null_count().row(0)) == 0
-
-    def test_array(self):
-        rng = np.random.default_rng(0)
-        x = rng.standard_normal((30, 3))
-        x[rng.random(x.shape) < 0.2] = np.nan
-        done = glfm.GLFM(**QUICK).fit(x).impute()
-        assert isinstance(done, np.ndarray)
-        np.testing.assert_array_equal(done[~np.isnan(x)], x[~np.isnan(x)])
-        assert not np.isnan(done).any()
-
-    def test_many(self, model):
-        tables = model.impute(n=5)
-        assert len(tables) == 5
-        assert not tables[0].equals(tables[1])
-        again = model.impute(n=5)
-        assert all(a.equals(b) for a, b in zip(tables, again, strict=True))
-
-    def test_more_than_there_are_draws(self, model):
-        with pytest.raises(SchemaError, match="needs a draw of its own but there are 20"):
-            model.impute(n=21)
-
-    def test_unknown_how(self, model):
-        with pytest.raises(SchemaError, match="Unknown how 'best'"):
-            model.impute(how="best")
-
-
 class TestCallersFrame:
     def test_later_changes_do_not_reach_the_model(self, frame):
         mine = frame.copy()
@@ -490,14 +307,3 @@ def test_ignored_columns_keep_their_holes():
     assert any("id" in str(warning.message) for warning in caught)
     assert done["id"].isna().sum() == 1
     assert not done["x"].isna().any()
-
-
-def test_the_log_likelihood_of_a_large_table_is_judged_by_some_rows(monkeypatch):
-    frame = mixed()
-    model = glfm.GLFM(**QUICK).fit(frame)
-    whole = model.diagnostics().traces["log-likelihood"]
-    np.testing.assert_allclose(whole, [draw.log_likelihood for draw in model.draws_])
-    monkeypatch.setattr("glfm.analysis.diagnostics._MOST_ROWS", 10)
-    rows = np.linspace(0, len(frame) - 1, 10).astype(int)
-    some = [np.nansum(draw.log_densities()[rows]) * len(frame) / 10 for draw in model.draws_]
-    np.testing.assert_allclose(model.diagnostics().traces["log-likelihood"], some)

@@ -1,0 +1,70 @@
+"""Diagnostics: chains that differ are found out, and few draws are not judged."""
+
+import dataclasses
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import glfm
+from glfm.analysis.diagnostics import diagnose
+from glfm.sampling.draws import Draws
+from tables import QUICK, mixed
+
+
+@pytest.fixture(scope="module")
+def frame():
+    return mixed()
+
+
+@pytest.fixture
+def model(mixed_model):
+    return mixed_model
+
+
+class TestDiagnostics:
+    def test_table(self, model):
+        found = model.diagnostics()
+        assert list(found.table) == ["mean", "sd", "rhat", "ess_bulk", "ess_tail"]
+        assert {"log-likelihood", "features", "alpha", "co-activation"} <= set(found.table.index)
+        assert {"noise variance of change", "threshold 2 of pain"} <= set(found.table.index)
+        assert found.verdict in repr(found)
+
+    def test_chains_that_differ_are_found_out(self, model):
+        # Draws of one chain, and the same with another alpha, as if they were two chains.
+        draws = model.draws_.by_chain()[0]
+        moved = [dataclasses.replace(draw, chain=1, alpha=draw.alpha + 100) for draw in draws]
+        found = diagnose(model.fit_.problem, Draws([*draws, *moved]))
+        assert not found.converged
+        assert "do not agree yet on alpha" in found.verdict
+
+    def test_too_few_draws(self, model):
+        assert "Too few draws" in diagnose(model.fit_.problem, model.draws_[:3]).verdict
+
+    def test_one_chain_is_compared_with_itself(self, model):
+        draws = model.draws_.by_chain()[0]
+        assert len(draws) >= 8
+        found = diagnose(model.fit_.problem, Draws(draws))
+        assert found.table["rhat"].notna().all()
+        assert "The halves of the only chain" in found.verdict
+        half = len(draws) // 2
+        moved = [dataclasses.replace(draw, alpha=draw.alpha + 100) for draw in draws[half:]]
+        assert diagnose(model.fit_.problem, Draws([*draws[:half], *moved])).table.loc["alpha", "rhat"] > 1.05
+        assert "Too few draws" in diagnose(model.fit_.problem, Draws(draws[:7])).verdict
+
+    def test_a_level_alone_has_no_effect(self):
+        frame = pd.DataFrame({"a": np.linspace(-1, 1, 20), "b": ["only"] * 20})
+        model = glfm.GLFM(n_chains=1, n_warmup=5, n_draws=2, random_state=0, progress=False).fit(frame)
+        effects = model.effects()
+        assert (effects.loc[effects["column"] == "b", "effect"] == 0).all()
+
+
+def test_the_log_likelihood_of_a_large_table_is_judged_by_some_rows(monkeypatch):
+    frame = mixed()
+    model = glfm.GLFM(**QUICK).fit(frame)
+    whole = model.diagnostics().traces["log-likelihood"]
+    np.testing.assert_allclose(whole, [draw.log_likelihood for draw in model.draws_])
+    monkeypatch.setattr("glfm.analysis.diagnostics._MOST_ROWS", 10)
+    rows = np.linspace(0, len(frame) - 1, 10).astype(int)
+    some = [np.nansum(draw.log_densities()[rows]) * len(frame) / 10 for draw in model.draws_]
+    np.testing.assert_allclose(model.diagnostics().traces["log-likelihood"], some)
