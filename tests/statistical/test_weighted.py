@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from scipy.special import log_ndtr, logsumexp, roots_genlaguerre, roots_jacobi
 from scipy.stats import kstest, poisson
 
-import glfm.kernels.own_scores as own_step
-import glfm.kernels.scores as weighted
+import glfm.kernels.parallel as kernels
 import glfm.sampling.parallel
 import glfm.sampling.shard
+from glfm.kernels.arrays import FeaturesInUse
+from glfm.kernels.singletons import length_grid, propose_singletons
 from glfm.kinds import KINDS
 from glfm.posterior.rows import NewRows
 from glfm.sampling.chain import Chain
@@ -162,22 +163,20 @@ def test_long_chain_has_the_posterior_of_two_rows(size: float, n_shards: int, bi
 # ---- wrong variants, which must be found out
 
 
-def in_python(monkeypatch: pytest.MonkeyPatch, name: str, wrong: Any) -> None:
-    """Let the sweep, as plain Python, call something else."""
-    monkeypatch.setattr(
-        glfm.sampling.shard, "score_rows", getattr(weighted.score_rows, "py_func", weighted.score_rows)
-    )
-    monkeypatch.setattr(weighted, name, wrong)
-
-
 def test_presence_without_the_determinant_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = weighted.draw_scores
+    right = kernels.update_features
 
-    def wrong(rng: Any, a: Any, width: int, bias: int, order: Any, log_odds: Floats, *known: Any) -> None:
-        length = np.append(known[-1].diagonal()[:width], np.zeros(log_odds.size - width))
-        right(rng, a, width, bias, order, log_odds + 0.5 * np.log1p(length), *known)
+    def wrong(
+        rng: Any, a: Any, width: int, bias: int, counts: Any, in_use: FeaturesInUse, *more: Any
+    ) -> None:
+        length = np.append(in_use.gram.diagonal()[:width], np.zeros(in_use.log_odds.size - width))
+        log_odds = in_use.log_odds + 0.5 * np.log1p(length)
+        right(rng, a, width, bias, counts, in_use._replace(log_odds=log_odds), *more)
 
-    in_python(monkeypatch, "draw_scores", wrong)
+    # The sweep as plain Python, which calls something else.
+    sweep = getattr(kernels.sweep_shard, "py_func", kernels.sweep_shard)
+    monkeypatch.setattr(glfm.sampling.shard, "sweep_shard", sweep)
+    monkeypatch.setattr(kernels, "update_features", wrong)
     with pytest.raises(AssertionError, match="quantities are off"):
         check(scores(table(), 1, 3_000, seed=1))
 
@@ -193,11 +192,11 @@ def test_scales_without_their_jacobian_are_found_out(monkeypatch: pytest.MonkeyP
         check(scores(table(), 1, 3_000, seed=1))
 
 
-# ---- the step that redraws own features, by itself
+# ---- the step that redraws singletons, by itself
 
 
 @pytest.mark.parametrize(("n_cells", "squares"), [(0, 0.0), (3, 2.0), (12, 60.0), (200, 900.0)])
-def test_own_features_have_their_density(n_cells: int, squares: float) -> None:
+def test_singletons_have_their_density(n_cells: int, squares: float) -> None:
     rate, s2_B, most, n = 0.8, 1.5, 6, 20_000
     s = np.linspace(0.0, 40.0, 400_001)[1:]
     v = 1.0 + s2_B * s * s
@@ -210,13 +209,12 @@ def test_own_features_have_their_density(n_cells: int, squares: float) -> None:
         mean.append(float((p * s).sum()))
     exact = np.append(mass, sum(mean)) / sum(mass)
     rng = np.arange(1, 5, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    known = np.empty(own_step.N_CELLS), np.empty(own_step.N_CELLS)
-    q = np.empty((own_step.MOST_OWN + 1, own_step.N_CELLS))
+    grid = length_grid()
     own, length, accepted = 0, 0.0, 0
     seen = np.zeros((n, most + 2))
     for t in range(n):
-        moved, own, length = own_step.propose_own(
-            rng, own, length, most, math.log(rate), n_cells, squares, s2_B, *known, q
+        moved, own, length = propose_singletons(
+            rng, own, length, most, math.log(rate), n_cells, squares, s2_B, grid
         )
         accepted += moved
         seen[t, own], seen[t, -1] = 1.0, length

@@ -21,9 +21,12 @@ __all__ = [
     "INTERVAL",
     "CellBounds",
     "FeaturePrior",
+    "FeaturesInUse",
     "Keys",
+    "LengthGrid",
     "Matrices",
     "NewRowStates",
+    "NoisePrior",
     "Observed",
     "ObservedCells",
     "OrderedProbit",
@@ -35,6 +38,8 @@ __all__ = [
     "Rows",
     "ScaledDraw",
     "ScoreScratch",
+    "ScoreSystem",
+    "ShardWork",
 ]
 
 Keys = NDArray[np.uint64]
@@ -130,7 +135,57 @@ class RowWork(NamedTuple):
     c_new: Floats
     lengths: Floats  # the diagonal of the Gram matrix over the observed columns, without the row
     columns: Codes  # see `Observed`
-    weight: Floats  # of each number of features that only this row has
+    chances: Floats  # of each number of singletons
+
+
+class NoisePrior(NamedTuple):
+    """Per pseudo-column: is its noise variance sampled; shape and rate of the inverse gamma prior."""
+
+    sampled: NDArray[np.bool_]
+    shape: Floats
+    rate: Floats
+
+
+class FeaturesInUse(NamedTuple):
+    """What the rows of the parallel sampler are given of the features in use, in units of the noise."""
+
+    weights: Floats  # W, features x pseudo-columns
+    gram: Floats  # WW'
+    log_odds: Floats  # of the probability that a row has a feature
+    elsewhere: Ints  # rows of other shards that have a feature; zero but for the guest shard
+    order: Ints  # in which a row visits the features, without the bias
+
+
+class ScoreSystem(NamedTuple):
+    """Work space of the joint draw of a row's scores: features, precision matrix, and right-hand side."""
+
+    active: Ints
+    P: Floats
+    e: Floats
+
+
+class LengthGrid(NamedTuple):
+    """A step function of number and length of the scores of a row's singletons: its cells and their values.
+
+    `edges` are the lower ends of the cells, `h` the part of the log density that all numbers share, and `q`
+    (numbers x cells) the probabilities, not normalised.
+    """
+
+    edges: Floats
+    h: Floats
+    q: Floats
+
+
+class ShardWork(NamedTuple):
+    """Work space of a shard's sweep for the row that is being updated; the last three are for scores."""
+
+    r: Floats  # y - zW, zero in the holes
+    c: Floats  # Wr
+    columns: Codes  # see `Observed`
+    chances: Floats  # of each number of singletons
+    kept: Floats  # scores of the present singletons
+    system: ScoreSystem
+    grid: LengthGrid
 
 
 class OrderedProbit(NamedTuple):
@@ -229,8 +284,7 @@ class ScoreScratch(NamedTuple):
     """Arrays that drawing the scores of one row works in.
 
     `order` is that of visits to the features; `here` and `elsewhere` tell which features the row and others
-    have; `c` is W r; `weights` and `gram` are W and W W' in units of a row's noise; `active`, `P` and `e` are
-    for the joint draw of all scores; `edges`, `h` and `q` for the length of the scores of singletons.
+    have; `c` is W r; `weights` and `gram` are W and W W' in units of a row's noise.
     """
 
     order: Ints
@@ -239,12 +293,8 @@ class ScoreScratch(NamedTuple):
     c: Floats
     weights: Floats
     gram: Floats
-    active: Ints
-    P: Floats
-    e: Floats
-    edges: Floats
-    h: Floats
-    q: Floats
+    system: ScoreSystem
+    grid: LengthGrid
 
 
 class NewRowStates(NamedTuple):

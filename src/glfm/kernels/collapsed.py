@@ -19,82 +19,14 @@ import numpy as np
 from glfm.kernels.arrays import FeaturePrior, Matrices, Observed, Rows, RowTerms, RowWork
 from glfm.kernels.jit import Bits, Codes, Floats, Rng, kernel
 from glfm.kernels.matrices import add_row, drift, insert_feature, refresh, remove_feature, replace_row
+from glfm.kernels.observed import gram_of, is_complete, observed_columns
 from glfm.kernels.random import normal, uniform
+from glfm.kernels.singletons import MOST_NEW, draw_n_singletons
 
-__all__ = ["MOST_NEW", "choose_columns", "draw_own_features", "gram_of", "sweep_rows"]
+__all__ = ["sweep_rows"]
 
 _REFRESH_EVERY = 512  # rows between two recomputations of Q, M and G
-_NEGLIGIBLE = 40.0  # numbers of new features this far below the largest log weight are left out
 _NEVER = -38.0  # log odds below which no uniform random number accepts
-MOST_NEW = 1024  # features that one row may get at once
-
-
-@kernel
-def draw_own_features(
-    rng: Rng,
-    most: int,
-    log_rate: float,
-    n_observed: int,
-    variance: float,
-    squares: float,
-    weight_variance: float,
-    weight: Floats,
-) -> int:
-    """Draw how many features the row has alone, given the rest of its features."""
-    best = -np.inf
-    last = 0
-    log_poisson = 0.0
-    for j in range(most + 1):
-        if j > 0:
-            log_poisson += log_rate - math.log(j)
-        v = variance + j * weight_variance
-        prior = log_poisson - 0.5 * n_observed * math.log(v)
-        weight[j] = prior - 0.5 * squares / v
-        best = max(best, weight[j])
-        last = j
-        # All later weights lie below their prior term, which falls from here on.
-        if prior < best - _NEGLIGIBLE and log_rate < math.log(j + 1.0):
-            break
-    total = 0.0
-    for j in range(last + 1):
-        weight[j] = math.exp(weight[j] - best)
-        total += weight[j]
-    u = uniform(rng) * total
-    for j in range(last + 1):
-        u -= weight[j]
-        if u < 0.0:
-            return j
-    return last if total > 0.0 else 0  # of NaN nothing should be born
-
-
-@kernel
-def choose_columns(holes: Codes, S: int, columns: Codes) -> tuple[bool, int]:
-    """List the observed columns of a row, or its holes if they are fewer; return which, and how many.
-
-    Sums over the observed columns are taken directly or as the sum over all less that over the holes.
-    """
-    if 2 * holes.size <= S:
-        for t in range(holes.size):
-            columns[t] = holes[t]
-        return False, holes.size
-    t = 0
-    n = 0
-    for s in range(S):
-        if t < holes.size and holes[t] == s:
-            t += 1
-        else:
-            columns[n] = s
-            n += 1
-    return True, n
-
-
-@kernel
-def gram_of(G: Floats, M: Floats, direct: bool, columns: Codes, i: int, k: int) -> float:
-    """Return the entry i, k of M M' restricted to the columns that the row has observed."""
-    total = 0.0
-    for t in range(columns.size):
-        total += M[i, columns[t]] * M[k, columns[t]]
-    return total if direct else G[i, k] - total
 
 
 @kernel
@@ -119,8 +51,9 @@ def _residual(row: Bits, width: int, y: Floats, matrices: Matrices, r: Floats, q
 
 
 @kernel
-def _project(width: int, M: Floats, r: Floats, direct: bool, columns: Codes, c: Floats) -> float:
+def _project(width: int, M: Floats, r: Floats, observed: Observed, c: Floats) -> float:
     """Compute c = Mr over the observed columns; return the sum of squares of r over them."""
+    direct, columns = observed.direct, observed.columns
     some = 0.0
     for t in range(columns.size):
         some += r[columns[t]] * r[columns[t]]
@@ -170,10 +103,10 @@ def _flip_shared(
         Predictive variance and r'r of the row as it now is, without the row in the matrices.
     """
     Q, M, G = matrices.inverse, matrices.means, matrices.gram
-    direct, columns = observed.direct, observed.columns
+    complete = is_complete(observed)
     z, q, c, c_now, g, gram = row.z, row.q, row.c, row.c_new, row.q_new, row.lengths
     for k in range(width):
-        gram[k] = G[k, k] if columns.size == 0 and not direct else gram_of(G, M, direct, columns, k, k)
+        gram[k] = G[k, k] if complete else gram_of(G, M, observed, k, k)
         c_now[k] = d * (c[k] - d * squares_with * q[k])
         g[k] = d * q[k]
         gram[k] += d * q[k] * (d * squares_with * q[k] - 2.0 * c[k])
@@ -197,12 +130,12 @@ def _flip_shared(
             for i in range(width):
                 c_now[i] += on_c * q[i] + on_q * c[i]
                 g[i] += sign * Q[k, i] + on_q * q[i]
-            if columns.size == 0 and not direct:
+            if complete:
                 for i in range(width):
                     c_now[i] -= sign * G[k, i]
             else:
                 for i in range(width):
-                    c_now[i] -= sign * gram_of(G, M, direct, columns, k, i)
+                    c_now[i] -= sign * gram_of(G, M, observed, k, i)
             z[k] = 1 - z[k]
             v, squares = v_new, squares_new
             changed = True
@@ -297,9 +230,9 @@ def _change_own(
     """Take row n out, drop or add features of this row only, draw its holes, put it back; return width."""
     Z, M, y, r, q, c = rows.Z, matrices.means, row.y, row.r, row.q, row.c
     holes = rows.hole_columns[rows.hole_starts[n] : rows.hole_starts[n + 1]]
-    no_holes = holes[:0]
+    everything = Observed(r.size, False, holes[:0])
     if holes.size > 0:
-        squares = _project(width, M, r, False, no_holes, c)
+        squares = _project(width, M, r, everything, c)
     add_row(-1.0, RowTerms(Z[n], y, r, q, c, squares, d), width, rows.counts, matrices)
     for k in range(width):
         Z[n, k] = row.z[k]
@@ -320,7 +253,7 @@ def _change_own(
         y[s] -= r[s]
         r[s] = math.sqrt(1.0 + h) * normal(rng)
         y[s] += r[s]
-    squares = _project(width, M, r, False, no_holes, c)
+    squares = _project(width, M, r, everything, c)
     add_row(1.0, RowTerms(Z[n], y, r, q, c, squares, 1.0 / (1.0 + h)), width, rows.counts, matrices)
     return width
 
@@ -348,15 +281,14 @@ def _update_row(
     for s in range(S):
         y[s] = rows.Y[n, s] * rows.inv_sd[s]
     d = 1.0 / (1.0 - _residual(z, width, y, matrices, r, q))
-    direct, n_columns = choose_columns(holes, S, row.columns)
-    observed = Observed(S - holes.size, direct, row.columns[:n_columns])
-    squares = _project(width, M, r, direct, observed.columns, c)
+    observed = observed_columns(holes, S, row.columns)
+    squares = _project(width, M, r, observed, c)
     changed, own, v, squares_new = _flip_shared(
         rng, row, rows, width, prior, log_of, observed, d, squares, matrices
     )
     most = min(max(prior.max_width - (width - own), 0), MOST_NEW)
     v_shared = max(v - own * prior.weight_variance, 1.0)
-    own_new = draw_own_features(
+    own_new = draw_n_singletons(
         rng,
         most,
         math.log(prior.alpha / prior.n_rows),
@@ -364,7 +296,7 @@ def _update_row(
         v_shared,
         squares_new,
         prior.weight_variance,
-        row.weight,
+        row.chances,
     )
     if width - own + own_new > Z.shape[1]:
         return width, width - own + own_new
@@ -422,7 +354,7 @@ def sweep_rows(
         c_new=np.empty(capacity),
         lengths=np.empty(capacity),
         columns=np.empty(S, np.int32),
-        weight=np.empty(MOST_NEW + 1),
+        chances=np.empty(MOST_NEW + 1),
     )
     rng_before = np.empty(4, np.uint64)
     worst = 0.0

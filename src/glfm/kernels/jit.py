@@ -5,9 +5,10 @@ from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
+from numba.extending import overload
 from numpy.typing import NDArray
 
-__all__ = ["Bits", "Codes", "Features", "Floats", "Ints", "Rng", "kernel"]
+__all__ = ["Bits", "Codes", "Features", "Floats", "Ints", "Rng", "by_features", "kernel"]
 
 Floats = NDArray[np.float64]
 Bits = NDArray[np.uint8]
@@ -22,18 +23,40 @@ Function = TypeVar("Function", bound=Callable[..., object])
 FASTMATH = {"reassoc", "contract", "arcp", "nsz"}
 
 
+# A kernel that is not inlined is compiled into each of its callers, by one name: the copy that a process
+# happens to meet first would serve all of them, and copies round their sums differently.
+_OPTIONS: dict[str, Any] = {
+    "nogil": True,
+    "fastmath": FASTMATH,
+    "error_model": "numpy",
+    "forceinline": True,
+}
+
+
 def kernel(function: Function) -> Function:
     """Compile `function` on first use, keep the machine code on disk, release the GIL while it runs."""
     if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
         # The random stream wraps around, which compiled code does silently.
         return np.errstate(over="ignore")(function)
-    # A kernel that is not inlined is compiled into each of its callers, by one name: the copy that a process
-    # happens to meet first would serve all of them, and copies round their sums differently.
-    compiled = numba.njit(
-        cache=True,
-        nogil=True,
-        fastmath=FASTMATH,
-        error_model="numpy",
-        forceinline=True,
-    )
-    return cast(Function, compiled(function))
+    return cast(Function, numba.njit(cache=True, **_OPTIONS)(function))
+
+
+def by_features(of_bits: Function, of_scores: Function) -> Function:
+    """Return one name for two kernels that take a random stream and a row's features first.
+
+    A caller is compiled with the first if features are bits, with the second if they are scores.
+    """
+
+    def chosen(rng: Rng, z: Features, *args: Any) -> Any:
+        return (of_bits if z.dtype == np.uint8 else of_scores)(rng, z, *args)
+
+    def compiled(rng: Any, z: Any, *args: Any) -> Any:
+        function = of_bits if z.dtype == numba.uint8 else of_scores
+
+        def call(rng: Any, z: Any, *args: Any) -> Any:
+            return function(rng, z, *args)
+
+        return call
+
+    overload(chosen, jit_options=cast(Any, _OPTIONS))(compiled)
+    return cast(Function, chosen)

@@ -11,13 +11,13 @@ import math
 import numpy as np
 
 from glfm.kernels.arrays import ARGMAX, CellBounds, RowPrior, RowStreams, ScaledDraw
-from glfm.kernels.collapsed import draw_own_features
 from glfm.kernels.gaussian import interval_log_mass, log_cdf
 from glfm.kernels.jit import Bits, Floats, Ints, Rng, kernel
 from glfm.kernels.new_rows import gibbs_pass, list_cells, row_scratch, sum_weights
 from glfm.kernels.probit import MAX_GRID, draw_largest_value, log_probability
 from glfm.kernels.random import uniform
 from glfm.kernels.row_streams import seed_row
+from glfm.kernels.singletons import draw_n_singletons
 
 __all__ = ["weigh_rows"]
 
@@ -121,7 +121,7 @@ def weigh_rows(
         seed_row(rng, streams, n)
         _draw_prior(rng, prior.log_odds[n], draw.bias, z)
         sum_weights(draw.weights, z, mean)
-        j = draw_own_features(rng, prior.max_singletons[n], prior.log_rate, 0, 1.0, 0.0, s2, scratch.chances)
+        j = draw_n_singletons(rng, prior.max_singletons[n], prior.log_rate, 0, 1.0, 0.0, s2, scratch.chances)
         known[:], out[n] = np.nan, np.nan
         log_weight = 0.0
         n_first, n_all = _order(cells.low[n], is_value[n], order)

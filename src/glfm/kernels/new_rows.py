@@ -25,11 +25,11 @@ from glfm.kernels.arrays import (
     RowStreams,
     ScaledDraw,
 )
-from glfm.kernels.collapsed import draw_own_features
 from glfm.kernels.gaussian import draw_term, interval_log_mass, log_cdf, quick_cdf, truncated_normal
 from glfm.kernels.jit import Bits, Features, Floats, Rng, kernel
 from glfm.kernels.random import exponential, integer_below, normal, uniform
 from glfm.kernels.row_streams import seed_row
+from glfm.kernels.singletons import draw_n_singletons
 
 __all__ = [
     "add_weights",
@@ -305,7 +305,7 @@ def gibbs_pass(
         residual[s] = (y[s] - mean[s]) * observed[s]
         squares += residual[s] * residual[s]
     n_observed = int(observed.sum())
-    j = draw_own_features(
+    j = draw_n_singletons(
         rng,
         prior.max_singletons[n],
         prior.log_rate,

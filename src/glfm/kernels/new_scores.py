@@ -11,18 +11,20 @@ import numpy as np
 
 from glfm.kernels.arrays import (
     CellBounds,
+    FeaturesInUse,
     NewRowStates,
+    Observed,
     RowPrior,
     RowScratch,
     RowStreams,
     ScaledDraw,
     ScoreScratch,
 )
-from glfm.kernels.collapsed import choose_columns
 from glfm.kernels.jit import Codes, Floats, Rng, kernel
 from glfm.kernels.new_rows import draw_pseudo, draw_singleton_sum, row_scratch, start_row, sum_weights
-from glfm.kernels.own_scores import MOST_OWN, N_CELLS, propose_own
-from glfm.kernels.scores import draw_scores, redraw_scores
+from glfm.kernels.observed import observed_columns
+from glfm.kernels.scores import draw_scores, redraw_scores, score_system
+from glfm.kernels.singletons import MOST_SCORED, length_grid, propose_singletons
 
 __all__ = ["draw_new_scores"]
 
@@ -37,12 +39,8 @@ def _score_scratch(width: int, n_pseudo: int, bias: int) -> ScoreScratch:
         np.empty(width),
         np.empty((width, n_pseudo)),
         np.empty((width, width)),
-        np.empty(width, np.int64),
-        np.empty((width, width)),
-        np.empty(width),
-        np.empty(N_CELLS),
-        np.empty(N_CELLS),
-        np.empty((MOST_OWN + 1, N_CELLS)),
+        score_system(width),
+        length_grid(),
     )
 
 
@@ -66,8 +64,7 @@ def _draw_row(
     log_odds: Floats,
     variance: float,
     r: Floats,
-    direct: bool,
-    columns: Codes,
+    observed: Observed,
     work: ScoreScratch,
 ) -> None:
     """Draw the features and scores of a row given its residual `r`, whose noise has this variance."""
@@ -88,22 +85,20 @@ def _draw_row(
         W, G = work.weights, work.gram
     for k in range(width):
         work.here[k] = int(a[k] != 0.0)
-    draw_scores(
-        rng, a, width, bias, work.order, log_odds, work.here, work.elsewhere, direct, columns, c, W, G
-    )
-    redraw_scores(rng, a, width, bias, direct, columns, c, W, G, work.active, work.P, work.e)
+    in_use = FeaturesInUse(W, G, log_odds, work.elsewhere, work.order)
+    draw_scores(rng, a, width, bias, work.here, c, in_use, observed)
+    redraw_scores(rng, a, width, bias, c, in_use, observed, work.system)
 
 
 @kernel
-def _list_columns(observed: Floats, holes: Codes, columns: Codes) -> tuple[bool, int, int]:
-    """List the observed columns of a row or its holes, as `choose_columns` does; also return the holes."""
+def _list_columns(observed: Floats, holes: Codes, columns: Codes) -> Observed:
+    """List the observed columns of a row, or its holes, given which are observed."""
     n_holes = 0
     for s in range(observed.size):
         if observed[s] == 0.0:
             holes[n_holes] = s
             n_holes += 1
-    direct, n_columns = choose_columns(holes[:n_holes], observed.size, columns)
-    return direct, n_columns, n_holes
+    return observed_columns(holes[:n_holes], observed.size, columns)
 
 
 @kernel
@@ -129,8 +124,8 @@ def draw_new_scores(
     for n in range(cells.low.shape[0]):
         observed = start_row(rng, streams, n, cells, draw, fit, states, scratch)
         a, excess = states.activations[n], states.excess[n]
-        direct, n_columns, n_holes = _list_columns(scratch.observed, holes, columns)
-        most = min(prior.max_singletons[n], MOST_OWN)
+        listed = _list_columns(scratch.observed, holes, columns)
+        most = min(prior.max_singletons[n], MOST_SCORED)
         j, length = states.n_singletons[n], states.length[n]
         if j > most:
             j, length = 0, 0.0
@@ -138,20 +133,10 @@ def draw_new_scores(
         for _ in range(n_passes):
             draw_pseudo(rng, observed, mean, v, excess, y)
             _residual(draw.weights, a, scratch)
-            _draw_row(rng, a, draw, prior.log_odds[n], v, residual, direct, columns[:n_columns], work)
+            _draw_row(rng, a, draw, prior.log_odds[n], v, residual, listed, work)
             squares = _residual(draw.weights, a, scratch)
-            _, j, length = propose_own(
-                rng,
-                j,
-                length,
-                most,
-                prior.log_rate,
-                S - n_holes,
-                squares,
-                draw.weight_variance,
-                work.edges,
-                work.h,
-                work.q,
+            _, j, length = propose_singletons(
+                rng, j, length, most, prior.log_rate, listed.n, squares, draw.weight_variance, work.grid
             )
             v = 1.0 + draw.weight_variance * length * length
             for i in range(observed.place.shape[0]):  # the pseudo-observations stay where they are

@@ -1,35 +1,39 @@
-"""Rows whose features have scores: y = aW + noise with a_k = z_k v_k and v_k ~ N(0, 1) where z_k = 1.
+"""Steps of the parallel sampler for a row whose features have scores, given weights and probabilities.
 
-A row is an array of numbers: the score where a feature is present, 0 where it is not, 1 for the bias. As in
-`kernels.hybrid` the rows are independent given weights and probabilities of the features in use, and
-everything is in units of the noise. Presence is drawn with the score integrated out, then the score: with
-e = W_k (r + a_k W_k) over the observed columns and G_kk = W_k W_k', the evidence for presence is
-exp(e^2 / (1 + G_kk) / 2) / sqrt(1 + G_kk), and the score N(e / (1 + G_kk), 1 / (1 + G_kk)).
+A row is y = aW + noise with a_k = z_k v_k and v_k ~ N(0, 1) where z_k = 1. It is an array of numbers: the
+score where a feature is present, 0 where it is not, 1 for the bias. Everything is in units of the noise.
 
-A feature that the row alone has keeps its presence in that step, and is redrawn with its weights integrated
-out by the guest shard, see `kernels.own`.
+Presence is drawn with the score integrated out, then the score: with e = W_k (r + a_k W_k) over the observed
+columns and G_kk = W_k W_k', the evidence for presence is exp(e^2 / (1 + G_kk) / 2) / sqrt(1 + G_kk), and the
+score is N(e / (1 + G_kk), 1 / (1 + G_kk)). A singleton keeps its presence in that step; the guest shard
+redraws singletons with their weights integrated out, see `kernels.singletons`.
 """
 
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
-from glfm.kernels.collapsed import choose_columns, gram_of
+from glfm.kernels.arrays import FeaturePrior, FeaturesInUse, Observed, Rows, ScoreSystem, ShardWork
 from glfm.kernels.jit import Codes, Floats, Ints, Rng, kernel
 from glfm.kernels.linalg import cholesky, solve_lower, solve_upper
-from glfm.kernels.own_scores import MOST_OWN, N_CELLS, bear, propose_own
-from glfm.kernels.parallel import residual
-from glfm.kernels.random import gamma, integer_below, normal, uniform
+from glfm.kernels.observed import gram_of, is_complete
+from glfm.kernels.random import normal, uniform
+from glfm.kernels.row_residual import residual
+from glfm.kernels.singletons import (
+    MOST_SCORED,
+    draw_new_scores,
+    place_new_features,
+    propose_singletons,
+)
 
-__all__ = ["draw_factors", "draw_scores", "redraw_scores", "scatter_scores", "score_rows"]
-
-
-@kernel
-def scatter_scores(rng: Rng, share: float, pinned: NDArray[np.bool_], a: Floats) -> None:
-    """Give a feature to every row that is not pinned with the same probability, with a score."""
-    for n in range(a.size):
-        a[n] = normal(rng) if not pinned[n] and uniform(rng) < share else 0.0
+__all__ = [
+    "draw_factors",
+    "draw_scores",
+    "redraw_scored_singletons",
+    "redraw_scores",
+    "score_system",
+    "update_scores",
+]
 
 
 @kernel
@@ -55,48 +59,50 @@ def draw_factors(rng: Rng, squares: Floats, counts: Ints, lengths: Floats, S: in
 
 
 @kernel
+def score_system(width: int) -> ScoreSystem:
+    """Allocate the work space of `redraw_scores`."""
+    return ScoreSystem(np.empty(width, np.int64), np.empty((width, width)), np.empty(width))
+
+
+@kernel
 def draw_scores(
     rng: Rng,
     a: Floats,
     width: int,
     bias: int,
-    order: Ints,
-    log_odds: Floats,
-    here: Ints,
-    elsewhere: Ints,
-    direct: bool,
-    columns: Codes,
+    counts: Ints,
     c: Floats,
-    W: Floats,
-    G: Floats,
+    in_use: FeaturesInUse,
+    observed: Observed,
 ) -> None:
-    """Draw presence, if another row holds the feature too, and score of each feature of a row."""
-    whole = columns.size == 0 and not direct
+    """Draw presence, if another row has the feature too, and score of each feature of a row."""
+    W, G = in_use.weights, in_use.gram
+    complete = is_complete(observed)
     for i in range(width - bias):
-        k = order[i]
+        k = in_use.order[i]
         old = a[k]
         is_on = old != 0.0
-        free = here[k] - int(is_on) + elsewhere[k] >= 1
-        if not (free or is_on):
+        is_shared = counts[k] - int(is_on) + in_use.elsewhere[k] >= 1
+        if not (is_shared or is_on):
             continue
-        length = max(G[k, k] if whole else gram_of(G, W, direct, columns, k, k), 0.0)
+        length = max(G[k, k] if complete else gram_of(G, W, observed, k, k), 0.0)
         e = c[k] + old * length
         precision = 1.0 + length
-        if free:
-            gain = log_odds[k] - 0.5 * math.log(precision) + 0.5 * e * e / precision
+        if is_shared:
+            gain = in_use.log_odds[k] - 0.5 * math.log(precision) + 0.5 * e * e / precision
             is_on = uniform(rng) * (1.0 + math.exp(-gain)) < 1.0
         new = (e + math.sqrt(precision) * normal(rng)) / precision if is_on else 0.0
         step = new - old
         if step == 0.0:
             continue
-        here[k] += int(new != 0.0) - int(old != 0.0)
+        counts[k] += int(new != 0.0) - int(old != 0.0)
         a[k] = new
-        if whole:
+        if complete:
             for j in range(width):
                 c[j] -= step * G[k, j]
         else:
             for j in range(width):
-                c[j] -= step * gram_of(G, W, direct, columns, k, j)
+                c[j] -= step * gram_of(G, W, observed, k, j)
 
 
 @kernel
@@ -105,30 +111,31 @@ def redraw_scores(
     a: Floats,
     width: int,
     bias: int,
-    direct: bool,
-    columns: Codes,
     c: Floats,
-    W: Floats,
-    G: Floats,
-    active: Ints,
-    P: Floats,
-    e: Floats,
+    in_use: FeaturesInUse,
+    observed: Observed,
+    system: ScoreSystem,
 ) -> None:
-    """Draw all scores of a row's features as one, given which it has; c is not kept up."""
+    """Draw all scores of a row jointly, given which features it has; c is not updated.
+
+    With G over the observed columns and the features that the row has, they are N(P^-1 e, P^-1) with
+    P = I + G and e = c + Ga.
+    """
+    W, G, active = in_use.weights, in_use.gram, system.active
     count = 0
     for k in range(bias, width):
         if a[k] != 0.0:
             active[count] = k
             count += 1
-    if count < 2:  # a single one has just been drawn
+    if count < 2:  # which has just been drawn
         return
-    whole = columns.size == 0 and not direct
-    R, b = P[:count, :count], e[:count]
+    complete = is_complete(observed)
+    R, b = system.P[:count, :count], system.e[:count]
     for i in range(count):
         k = active[i]
         b[i] = c[k]
         for j in range(i + 1):
-            R[i, j] = G[k, active[j]] if whole else gram_of(G, W, direct, columns, k, active[j])
+            R[i, j] = G[k, active[j]] if complete else gram_of(G, W, observed, k, active[j])
             R[j, i] = R[i, j]
     for i in range(count):
         for j in range(count):
@@ -145,125 +152,61 @@ def redraw_scores(
 
 
 @kernel
-def _settle(
+def update_scores(
     rng: Rng,
-    first: int,
+    a: Floats,
     width: int,
     bias: int,
-    n_rows: int,
-    order: Ints,
-    log_odds: Floats,
-    here: Ints,
-    elsewhere: Ints,
-    W: Floats,
-    G: Floats,
+    counts: Ints,
+    in_use: FeaturesInUse,
+    observed: Observed,
+    work: ShardWork,
 ) -> None:
-    """Give the features born from `first` on a probability, a place in the order of visits, and products."""
-    for j in range(first, width):
-        here[j], elsewhere[j] = 1, 0
-        log_odds[j] = math.log(gamma(rng, 1.0)) - math.log(gamma(rng, float(n_rows)))
-        for k in range(j + 1):
-            total = 0.0
-            for s in range(W.shape[1]):
-                total += W[j, s] * W[k, s]
-            G[j, k] = G[k, j] = total
-        place = integer_below(rng, j - bias + 1)
-        order[j - bias] = order[place]
-        order[place] = j
+    """Draw presence and scores of a row's features one by one, then all scores jointly."""
+    draw_scores(rng, a, width, bias, counts, work.c, in_use, observed)
+    redraw_scores(rng, a, width, bias, work.c, in_use, observed, work.system)
 
 
 @kernel
-def score_rows(
+def redraw_scored_singletons(
     rng: Rng,
-    A: Floats,
+    a: Floats,
+    rows: Rows,
+    n: int,
     width: int,
-    bias: int,
-    Y: Floats,
-    hole_starts: Ints,
-    hole_columns: Codes,
-    pinned: NDArray[np.bool_],
-    inv_sd: Floats,
-    is_guest: bool,
-    n_rows: int,
-    log_rate: float,
-    weight_variance: float,
-    max_width: int,
-    start: int,
-    stop: int,
-    order: Ints,
-    log_odds: Floats,
-    here: Ints,
-    elsewhere: Ints,
-    W: Floats,
-    G: Floats,
-) -> tuple[int, int, int]:
-    """Do what `hybrid.flip_rows` does for rows that have scores."""
-    S = Y.shape[1]
-    capacity = A.shape[1]
-    r, c = np.empty(S), np.empty(capacity)
-    listed, active = np.empty(S, np.int32), np.empty(capacity, np.int64)
-    P, e = np.empty((capacity, capacity)), np.empty(capacity)
-    edges, h, q = np.empty(N_CELLS), np.empty(N_CELLS), np.empty((MOST_OWN + 1, N_CELLS))
-    rng_before, before, kept = np.empty(4, np.uint64), np.empty(capacity), np.empty(capacity)
-    for n in range(start, stop):
-        if pinned[n]:
-            continue
-        a = A[n]
-        holes = hole_columns[hole_starts[n] : hole_starts[n + 1]]
-        rng_before[:] = rng
-        before[:width] = a[:width]
-        residual(a, width, Y[n], inv_sd, holes, W, r, c)
-        direct, n_columns = choose_columns(holes, S, listed)
-        columns = listed[:n_columns]
-        draw_scores(rng, a, width, bias, order, log_odds, here, elsewhere, direct, columns, c, W, G)
-        redraw_scores(rng, a, width, bias, direct, columns, c, W, G, active, P, e)
-        if is_guest:
-            alive, own, length = width, 0, 0.0
-            for k in range(bias, width):
-                kept[k] = 0.0
-                if here[k] + elsewhere[k] == int(a[k] != 0.0):
-                    alive -= 1
-                    own += int(a[k] != 0.0)
-                    length += a[k] * a[k]
-                    kept[k], a[k] = a[k], 0.0
-            squares = residual(a, width, Y[n], inv_sd, holes, W, r, c)
-            most = min(max(max_width - alive, 0), MOST_OWN)
-            changed, born, length = False, own, math.sqrt(length)
-            if own <= most:
-                changed, born, length = propose_own(
-                    rng,
-                    own,
-                    length,
-                    most,
-                    log_rate,
-                    S - holes.size,
-                    squares,
-                    weight_variance,
-                    edges,
-                    h,
-                    q,
-                )
-            if changed and width + born > capacity:
-                rng[:] = rng_before
-                for k in range(bias, width):
-                    a[k] += kept[k]  # what was taken away a moment ago
-                    here[k] += int(before[k] != 0.0) - int(a[k] != 0.0)
-                a[:width] = before[:width]
-                return n, width, width + born
-            for k in range(bias, width):
-                if kept[k] != 0.0:
-                    if changed:
-                        here[k] -= 1
-                    else:
-                        a[k] = kept[k]
-            if changed and born > 0:
-                bear(rng, a[width : width + born], length, holes, r, weight_variance, W[width : width + born])
-                _settle(rng, width, width + born, bias, n_rows, order, log_odds, here, elsewhere, W, G)
-                width += born
-        for t in range(holes.size):
-            s = holes[t]
-            mean = normal(rng)
-            for k in range(width):
-                mean += a[k] * W[k, s]
-            Y[n, s] = mean / inv_sd[s]
-    return stop, width, width
+    prior: FeaturePrior,
+    in_use: FeaturesInUse,
+    holes: Codes,
+    work: ShardWork,
+) -> tuple[int, int]:
+    """Do what `flips.redraw_singletons` does for a row with scores: keep the singletons or draw others."""
+    W, s2, kept = in_use.weights, prior.weight_variance, work.kept
+    alive, present, length = width, 0, 0.0
+    for k in range(prior.bias, width):
+        kept[k] = 0.0
+        if rows.counts[k] + in_use.elsewhere[k] == int(a[k] != 0.0):
+            alive -= 1
+            present += int(a[k] != 0.0)
+            length += a[k] * a[k]
+            kept[k], a[k] = a[k], 0.0
+    squares = residual(a, width, rows, n, W, work.r, work.c)
+    most = min(max(prior.max_width - alive, 0), MOST_SCORED)
+    log_rate, n_observed = math.log(prior.alpha / prior.n_rows), work.r.size - holes.size
+    accepted, born, length = False, present, math.sqrt(length)
+    if present <= most:
+        accepted, born, length = propose_singletons(
+            rng, present, length, most, log_rate, n_observed, squares, s2, work.grid
+        )
+    last = width + born if accepted else width
+    is_kept = not accepted or last > a.size
+    for k in range(prior.bias, width):
+        if kept[k] != 0.0:
+            if is_kept:
+                a[k] = kept[k]
+            else:
+                rows.counts[k] -= 1
+    if is_kept or born == 0:
+        return width, last
+    draw_new_scores(rng, a[width:last], length, holes, work.r, s2, W[width:last])
+    place_new_features(rng, width, last, rows.counts, prior, in_use)
+    return last, last

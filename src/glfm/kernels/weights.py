@@ -1,20 +1,20 @@
-"""Draws of what the rows share: noise variances, weights, and the means they give to the cells."""
+"""Noise variances and weights given sums over the rows, and the means that weights give to the cells."""
 
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from glfm.kernels.arrays import NoisePrior
 from glfm.kernels.jit import Features, Floats, Rng, kernel
 from glfm.kernels.linalg import cholesky, solve_lower, solve_upper
 from glfm.kernels.random import gamma, normal
 
-__all__ = ["are_finite", "draw_noise_and_weights", "grows", "row_means"]
+__all__ = ["are_finite", "draw_noise_and_weights", "is_increasing", "row_means"]
 
 
 @kernel
 def are_finite(Y: Floats, B: Floats, variance: Floats) -> bool:
-    """Whether squares of cells and weights add up to something, and noise variances are positive."""
+    """Whether the squares of cells and weights have a finite sum, and noise variances are positive."""
     total = 0.0
     for n in range(Y.shape[0]):
         for s in range(Y.shape[1]):
@@ -30,8 +30,8 @@ def are_finite(Y: Floats, B: Floats, variance: Floats) -> bool:
 
 
 @kernel
-def grows(theta: Floats) -> bool:
-    """Whether every threshold lies above the one before it, and none is infinite."""
+def is_increasing(theta: Floats) -> bool:
+    """Whether thresholds are finite and each is above the one before it."""
     for r in range(theta.size):
         if not -np.inf < theta[r] < np.inf or (r > 0 and not theta[r] > theta[r - 1]):
             return False
@@ -41,42 +41,52 @@ def grows(theta: Floats) -> bool:
 @kernel
 def draw_noise_and_weights(
     rng: Rng,
-    A: Floats,
-    L: Floats,
+    ZZ: Floats,
+    ZY: Floats,
+    squares: Floats,
     width: int,
     n_rows: int,
-    squares: Floats,
     weight_variance: float,
-    sampled: NDArray[np.bool_],
-    shape: Floats,
-    rate: Floats,
+    noise: NoisePrior,
     variance: Floats,
     B: Floats,
 ) -> None:
     """Draw s2 with the weights integrated out, then the weights given s2, for every pseudo-column.
 
-    L is Z'Y with Y divided by the standard deviations in `variance`, which is updated in place; B is in the
-    units of Y.
+    s2 ~ InverseGamma(b1 + N / 2, b2 + (y'y - l'P^-1 l) / 2) and b ~ N(P^-1 l, s2 P^-1), with l = Z'y.
+
+    Parameters
+    ----------
+    ZZ, ZY, squares
+        Sums over the rows; Z'Y with Y divided by the standard deviations in `variance`, y'y in units of Y.
+    width
+        Number of features in use.
+    n_rows
+        Number of rows.
+    weight_variance, noise
+        Priors of the weights and of s2.
+    variance, B
+        s2, updated in place, and the weights in units of Y.
     """
     P = np.empty((width, width))
     for k in range(width):
         for i in range(width):
-            P[k, i] = A[k, i]
+            P[k, i] = ZZ[k, i]
         P[k, k] += 1.0 / weight_variance
     cholesky(P)
     half = np.empty(width)
     for s in range(variance.size):
         # With P = RR' and RR'm = l, l'm is the sum of squares of R^-1 l.
         for k in range(width):
-            half[k] = L[k, s]
+            half[k] = ZY[k, s]
         solve_lower(P, half)
         scale = math.sqrt(variance[s])
-        if sampled[s]:
+        if noise.sampled[s]:
             explained = 0.0
             for k in range(width):
                 explained += half[k] * half[k]
             left = max(squares[s] - variance[s] * explained, 0.0)
-            variance[s] = (rate[s] + 0.5 * left) / gamma(rng, shape[s] + 0.5 * n_rows)
+            variance[s] = (noise.rate[s] + 0.5 * left) / gamma(rng, noise.shape[s] + 0.5 * n_rows)
         sd = math.sqrt(variance[s])
         for k in range(width):
             half[k] = scale * half[k] + sd * normal(rng)

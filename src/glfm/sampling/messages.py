@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glfm.frames.column import FloatArray
-from glfm.kernels.arrays import OrderedProbit
+from glfm.kernels.arrays import FeaturePrior, OrderedProbit
 from glfm.kernels.jit import Rng
 
 __all__ = [
@@ -38,9 +38,7 @@ class FlipMessage:
     inv_sd: FloatArray
     is_guest: bool
     elsewhere: Counts
-    n_rows: int
-    log_rate: float
-    max_width: int
+    prior: FeaturePrior
 
 
 @dataclass(frozen=True, eq=False)

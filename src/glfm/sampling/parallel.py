@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from glfm.kernels.parallel import draw_log_odds, flip_rows
+from glfm.kernels.parallel import draw_log_odds, is_compiled
 from glfm.kernels.random import fork, integer_below
-from glfm.kernels.scores import draw_factors, score_rows
+from glfm.kernels.scores import draw_factors
 from glfm.sampling.feature_moves import move_features
 from glfm.sampling.messages import CellMessage, Counts, FlipMessage, ProposalMessage, Sums
-from glfm.sampling.parameters import Shared, draw_alpha, draw_weights
+from glfm.sampling.parameters import Shared, draw_alpha, draw_weights, feature_prior
 from glfm.sampling.problem import LocalProblem, Problem
 from glfm.sampling.shard import Shard
 from glfm.sampling.shard_group import LocalShards, ShardGroup
@@ -66,8 +66,7 @@ class HybridSampler:
     @property
     def is_compiled(self) -> bool:
         """Whether this process has the compiled sweep, fresh or from the cache."""
-        sweep = score_rows if self.problem.priors.weighted else flip_rows
-        return bool(getattr(sweep, "signatures", True))
+        return is_compiled(self.problem.dtype)
 
     def start(self, seed: np.random.SeedSequence) -> State:
         """Return a start near the data, at random; it depends on the number of shards."""
@@ -152,14 +151,13 @@ class ParallelSweep:
 
     def flip(self, shared: Shared) -> Sums:
         """Features given weights: all shards at once, births in one of them; return the sums."""
-        problem, shards, priors = self.problem, self.shards, self.problem.priors
-        bias, width = int(priors.bias), shared.width
+        problem, shards = self.problem, self.shards
+        bias, width = int(problem.priors.bias), shared.width
         counts = self._counts or shards.call(Shard.count, width)
         total = np.sum(counts, axis=0)
         log_odds = np.zeros(width)
         draw_log_odds(shared.rng, total[bias:], problem.n_rows, log_odds[bias:])
         inv_sd = 1.0 / np.sqrt(problem.per_pseudo_column(shared.variance))
-        most = np.iinfo(np.int64).max if priors.max_features is None else priors.max_features + bias
         guest = integer_below(shared.rng, shards.n_shards)
         messages = [
             FlipMessage(
@@ -169,9 +167,7 @@ class ParallelSweep:
                 inv_sd=inv_sd,
                 is_guest=i == guest,
                 elsewhere=total - here if i == guest else np.zeros_like(total),
-                n_rows=problem.n_rows,
-                log_rate=math.log(shared.alpha / problem.n_rows),
-                max_width=most,
+                prior=feature_prior(problem, shared.alpha),
             )
             for i, here in enumerate(counts)
         ]

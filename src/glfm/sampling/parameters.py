@@ -7,7 +7,7 @@ from typing import Protocol
 import numpy as np
 
 from glfm.frames.column import FloatArray
-from glfm.kernels.arrays import FeaturePrior
+from glfm.kernels.arrays import FeaturePrior, NoisePrior
 from glfm.kernels.random import gamma
 from glfm.kernels.weights import draw_noise_and_weights
 from glfm.kinds.base import Rng
@@ -52,20 +52,17 @@ def draw_weights(
 
     ZZ is Z'Z, ZY is Z'Y in units of the present noise, `squares` y'y.
     """
-    sampled, shape, rate = problem.noise
     variance = problem.per_pseudo_column(shared.variance)
     shared.B = np.empty((shared.width, problem.n_pseudo))
     draw_noise_and_weights(
         shared.rng,
         ZZ,
         ZY,
+        squares,
         shared.width,
         problem.n_rows,
-        squares,
         problem.priors.weight_variance,
-        sampled,
-        shape,
-        rate,
+        NoisePrior(*problem.noise),
         variance,
         shared.B,
     )

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glfm.frames.column import FloatArray
+from glfm.kernels.arrays import FeaturesInUse, Rows
 from glfm.kernels.jit import Rng
-from glfm.kernels.parallel import flip_rows, gram_matrix, rearrange, scatter
+from glfm.kernels.parallel import gram_matrix, rearrange, scatter, sweep_shard
 from glfm.kernels.row_sums import count_rows, sum_rows, sums_of_squares, sums_over
-from glfm.kernels.scores import scatter_scores, score_rows
 from glfm.kernels.thresholds import level_gains
 from glfm.kernels.weights import are_finite, row_means
 from glfm.sampling.messages import (
@@ -28,6 +28,7 @@ from glfm.sampling.messages import (
     Sums,
 )
 from glfm.sampling.problem import LocalProblem
+from glfm.sampling.start_steps import centred, draw_unexplained, observed_sums
 
 __all__ = ["Shard", "Stopped", "draw_cells", "look"]
 
@@ -63,17 +64,12 @@ class Shard:
         problem = self.problem
         if self.Y.shape != (problem.n_rows, problem.n_pseudo):
             self.Y = np.zeros((problem.n_rows, problem.n_pseudo))
-        rng, zero = message.rng.copy(), np.zeros_like(self.Y)
-        for d, kind in enumerate(problem.kinds.values()):
-            part = problem.slices[d]
-            known = float(message.variance[d]), message.theta[d], self.Y[:, part]
-            kind.draw_pseudo(rng, problem.evidence[d], zero[:, part], *known)
-        observed = ~np.isnan(problem.x)[:, problem.owner]
-        return observed.sum(axis=0, dtype=np.float64), np.where(observed, self.Y, 0.0).sum(axis=0)
+        draw_unexplained(message.rng.copy(), problem, message.variance, message.theta, self.Y)
+        return observed_sums(problem, self.Y)
 
     def spread(self, means: FloatArray) -> FloatArray:
         """Return the sums of squares and products of centred pseudo-observations, zero in the holes."""
-        known = self._centred(means)
+        known = centred(self.problem, self.Y, means)
         return np.asarray(np.einsum("ni,nj->ij", known, known))
 
     def cut(self, message: CutMessage) -> Counts:
@@ -82,15 +78,10 @@ class Shard:
         width = bias + n_features
         self.Z = np.zeros((self.problem.n_rows, max(2 * width, 16)), dtype=self.problem.dtype)
         self.Z[:, :bias] = 1
-        scores = np.einsum("ns,sk->nk", self._centred(message.means), message.directions)
+        scores = np.einsum("ns,sk->nk", centred(self.problem, self.Y, message.means), message.directions)
         taken = scores / message.cuts if self.problem.priors.weighted else scores > message.cuts
         self.Z[:, bias:width] = np.where(self.problem.pinned_rows[:, None], 0, taken)
         return self.count(width)
-
-    def _centred(self, means: FloatArray) -> FloatArray:
-        known = self.Y - means
-        known[np.isnan(self.problem.x)[:, self.problem.owner]] = 0.0
-        return known
 
     def count(self, width: int) -> Counts:
         """Return how many rows have each feature."""
@@ -99,43 +90,27 @@ class Shard:
         return counts
 
     def flip(self, message: FlipMessage) -> Sums:
-        """Update the features of all rows and their holes."""
-        problem, bias = self.problem, int(self.problem.priors.bias)
-        rng, sweep = message.rng.copy(), score_rows if problem.priors.weighted else flip_rows
-        row, width = 0, len(message.weights)
-        W = message.weights
-        known: Any = message.log_odds, self.count(width), message.elsewhere, W, gram_matrix(W)
-        order = np.arange(bias, width, dtype=np.int64)
+        """Update the features of all rows and their holes; return the sums over the rows."""
+        problem, prior = self.problem, message.prior
+        rng, row, width = message.rng.copy(), 0, len(message.weights)
+        counts = self.count(width)
+        in_use = FeaturesInUse(
+            weights=message.weights,
+            gram=gram_matrix(message.weights),
+            log_odds=message.log_odds,
+            elsewhere=message.elsewhere,
+            order=np.arange(prior.bias, width, dtype=np.int64),
+        )
         while row < problem.n_rows:
             look(self.stop)
             room = self.Z.shape[1]
-            order = _enlarged(order, (room,))
-            log_odds, here, elsewhere = (_enlarged(array, (room,)) for array in known[:3])
-            W = _enlarged(known[3], (room, problem.n_pseudo))
-            G = _enlarged(known[4], (room, room))
-            known = log_odds, here, elsewhere, W, G
-            row, width, needed = sweep(
-                rng,
-                self.Z,
-                width,
-                bias,
-                self.Y,
-                *problem.holes,
-                problem.pinned_rows,
-                message.inv_sd,
-                message.is_guest,
-                message.n_rows,
-                message.log_rate,
-                problem.priors.weight_variance,
-                message.max_width,
-                row,
-                min(row + _ROWS_AT_ONCE, problem.n_rows),
-                order,
-                *known,
-            )
+            counts, in_use = _enlarged(counts, (room,)), _with_room(in_use, room)
+            rows = Rows(self.Z, counts, self.Y, message.inv_sd, *problem.holes, problem.pinned_rows)
+            end = min(row + _ROWS_AT_ONCE, problem.n_rows)
+            row, width, needed = sweep_shard(rng, rows, width, prior, in_use, message.is_guest, row, end)
             if needed > room:
                 self.Z = _enlarged(self.Z, (self.Z.shape[0], max(needed, 2 * room)))
-        return self.sums((width, message.inv_sd), order[: width - bias])
+        return self.sums((width, message.inv_sd), in_use.order[: width - prior.bias])
 
     def sums(self, message: tuple[int, FloatArray], order: Counts | None = None) -> Sums:
         """Return the sums over the rows of so many features, in units of the noise."""
@@ -172,8 +147,7 @@ class Shard:
         """Propose a feature; return its products with each feature and itself, its rows, and sums of y."""
         problem = self.problem
         z = self.scattered = np.empty(problem.n_rows, dtype=problem.dtype)
-        take = scatter_scores if problem.priors.weighted else scatter
-        take(message.rng.copy(), message.share, problem.pinned_rows, z)
+        scatter(message.rng.copy(), message.share, problem.pinned_rows, problem.priors.weighted, z)
         products, sums = self._sums_over(z, message.width)
         of_itself = float((z * z).sum())
         return np.append(products, [of_itself, float(np.count_nonzero(z))]), sums
@@ -238,6 +212,17 @@ def draw_cells(
             kind.draw_pseudo(
                 rng, evidence[d], means[:, part], float(variance[d]), theta[d], Y[begin:end, part]
             )
+
+
+def _with_room(in_use: FeaturesInUse, room: int) -> FeaturesInUse:
+    """Return a copy with room for so many features."""
+    return FeaturesInUse(
+        weights=_enlarged(in_use.weights, (room, in_use.weights.shape[1])),
+        gram=_enlarged(in_use.gram, (room, room)),
+        log_odds=_enlarged(in_use.log_odds, (room,)),
+        elsewhere=_enlarged(in_use.elsewhere, (room,)),
+        order=_enlarged(in_use.order, (room,)),
+    )
 
 
 def _enlarged(array: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:

@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from glfm.errors import SamplerError
 from glfm.frames.column import FloatArray
-from glfm.kernels.random import fill_normals, stream, uniform
+from glfm.kernels.random import stream
 from glfm.kernels.row_sums import sums_of_squares
-from glfm.kernels.weights import are_finite, grows
+from glfm.kernels.weights import are_finite, is_increasing
 from glfm.kinds.base import Rng
 from glfm.sampling.problem import LocalProblem, Problem
+from glfm.sampling.start_steps import (
+    centred,
+    draw_unexplained,
+    draw_upper_share,
+    most_features,
+    observed_sums,
+    one_blas_thread,
+    rotated_components,
+)
 
 __all__ = ["State"]
 
-_MOST_FEATURES = 40
-_ROTATIONS = 3
 _START_STEP = 0.2
-# The number of threads of linear algebra is the process's: one who sets it must put it back before the next.
-_ONE_AT_A_TIME = threading.Lock()
 
 
 @dataclass(eq=False)
@@ -54,11 +57,7 @@ class State:
         state = cls.blank(problem, seed)
         rng, bias = state.rng, int(problem.priors.bias)
         Y = state.Y = np.zeros((problem.n_rows, problem.n_pseudo))
-        zero = np.zeros_like(Y)
-        for d, kind in enumerate(problem.kinds.values()):
-            part = problem.slices[d]
-            known = float(state.variance[d]), state.theta[d], Y[:, part]
-            kind.draw_pseudo(rng, problem.evidence[d], zero[:, part], *known)
+        draw_unexplained(rng, problem, state.variance, state.theta, Y)
         features = _starting_features(rng, problem, Y) if Z is None else np.asarray(Z, dtype=problem.dtype)
         state.width = features.shape[1] + bias
         state.B = np.zeros((state.width, problem.n_pseudo))
@@ -109,7 +108,7 @@ class State:
         if problem.priors.weighted and not np.isfinite(self.Z).all():
             raise SamplerError("The scores of the features are not all finite.")
         for d, theta in enumerate(self.theta):
-            if theta.size and not grows(theta):
+            if theta.size and not is_increasing(theta):
                 raise SamplerError(f"The thresholds of column {problem.names[d]!r} have lost their order.")
         if not 0.0 < self.alpha < np.inf:
             raise SamplerError(f"The concentration alpha has become {self.alpha:g}.")
@@ -127,36 +126,16 @@ class State:
 
 
 def _starting_features(rng: Rng, problem: LocalProblem, Y: FloatArray) -> NDArray[np.uint8]:
-    """Return features to start from: random directions among the leading principal components of Y, cut.
-
-    Each rotation of the components that stand out of the noise gives as many features; a few rotations give
-    more than there are components, as binary features need. Directions, sides and cuts are random, so that
-    chains start apart. To start with too many is better than with too few: dropping one is a single move.
-    """
-    known = Y - _column_means(problem, Y)
-    known[np.isnan(problem.x)[:, problem.owner]] = 0.0
+    """Return features to start from, given pseudo-observations, see `start_steps`."""
+    n_observed, sums = observed_sums(problem, Y)
+    known = centred(problem, Y, sums / np.maximum(n_observed, 1.0))
     if not known.size:
         return np.zeros((problem.n_rows, 0), dtype=np.uint8)
-    bound = problem.priors.max_features
-    most = _MOST_FEATURES if bound is None else min(bound, _MOST_FEATURES)
-    # The same bits whatever the number of threads.
-    with _ONE_AT_A_TIME, threadpool_limits(1, user_api="blas"):
-        variances, directions = np.linalg.eigh(known.T @ known / problem.n_rows)
-        # The largest variance that independent columns would show (Marchenko and Pastur).
-        edge = np.median(variances) * (1.0 + np.sqrt(problem.n_pseudo / problem.n_rows)) ** 2
-        leading = directions[:, ::-1][:, : max(int((variances > edge).sum()), 1)]
-        normals = np.empty(_ROTATIONS * leading.shape[1] ** 2)
-        fill_normals(rng, normals)
-        turned = [np.linalg.qr(one)[0] for one in normals.reshape(_ROTATIONS, leading.shape[1], -1)]
-        scores = known @ leading @ np.hstack(turned)[:, :most]
+    with one_blas_thread():
+        components, rotations = rotated_components(rng, problem, known.T @ known / problem.n_rows)
+        scores = known @ components @ rotations[:, : most_features(problem)]
     Z = np.zeros(scores.shape, dtype=np.uint8)
-    for k in range(scores.shape[1]):  # a random direction has no side of its own
-        Z[:, k] = scores[:, k] > np.quantile(scores[:, k], 0.5 + 0.4 * uniform(rng))
+    for k in range(scores.shape[1]):
+        Z[:, k] = scores[:, k] > np.quantile(scores[:, k], draw_upper_share(rng))
     Z[problem.pinned_rows] = 0
     return Z[:, Z.any(axis=0)]
-
-
-def _column_means(problem: LocalProblem, Y: FloatArray) -> FloatArray:
-    """Return the means of the pseudo-columns over their observed cells."""
-    observed = ~np.isnan(problem.x)[:, problem.owner]
-    return np.asarray(np.where(observed, Y, 0.0).sum(axis=0) / np.maximum(observed.sum(axis=0), 1))

@@ -6,9 +6,9 @@ import pytest
 
 import glfm
 from glfm.errors import SamplerError
-from glfm.kernels.collapsed import draw_own_features
 from glfm.kernels.gaussian import fill_truncated, truncated_normal
 from glfm.kernels.random import stream
+from glfm.kernels.singletons import draw_n_singletons
 from glfm.sampling.chain import Chain
 from glfm.sampling.collapsed import CollapsedSampler
 from glfm.sampling.state import State
@@ -125,7 +125,7 @@ def test_features_without_end(frame):
 def test_nothing_is_born_of_no_number():
     rng = stream(np.random.SeedSequence(0))
     for alpha, variance, squares in ((np.nan, 1.0, 1.0), (0.0, np.nan, 1.0), (0.0, 1.0, np.nan)):
-        assert draw_own_features(rng, 1024, alpha, 5, variance, squares, 1.0, np.empty(1025)) == 0
+        assert draw_n_singletons(rng, 1024, alpha, 5, variance, squares, 1.0, np.empty(1025)) == 0
 
 
 def test_a_fault_leaves_the_fit_before_it(frame, monkeypatch):
