@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from glfm.errors import FileError, SchemaError
+from glfm.frames.column import FloatArray
 from glfm.sampling.chain import Chain
 from glfm.sampling.draws import Draw
 from glfm.sampling.problem import Problem
@@ -21,7 +22,6 @@ from glfm.sampling.state import State
 __all__ = ["CheckpointFolder"]
 
 _FORMAT, _VERSION = "glfm-folder", 1
-_GLOBALS = ("rng", "B", "variance")
 
 
 class CheckpointFolder:
@@ -137,45 +137,48 @@ def _write(path: Path, arrays: Mapping[str, Any]) -> None:
 
 
 def _state_arrays(shared: State, n_draws: int) -> dict[str, Any]:
-    numbers = np.array([shared.sweep, shared.width, n_draws], dtype=np.int64)
-    known = {name: getattr(shared, name) for name in _GLOBALS}
-    return {**known, **_lists(shared), "numbers": numbers, "alpha": np.array(shared.alpha)}
-
-
-def _lists(shared: State) -> dict[str, Any]:
-    lists = {"theta": shared.theta, "step": shared.step}
-    return {f"{name}-{d}": one for name, parts in lists.items() for d, one in enumerate(parts)}
+    return {
+        "rng": shared.rng,
+        "B": shared.B,
+        "variance": shared.variance,
+        **_numbered("theta", shared.theta),
+        **_numbered("step", shared.step),
+        "numbers": np.array([shared.sweep, shared.width, n_draws], dtype=np.int64),
+        "alpha": np.array(shared.alpha),
+    }
 
 
 def _read_state(problem: Problem, path: Path) -> tuple[State, int]:
     with np.load(path, allow_pickle=False) as arrays:
         sweep, width, n_draws = arrays["numbers"].tolist()
-        known: dict[str, Any] = {name: arrays[name] for name in _GLOBALS}
-        lists: dict[str, Any] = {
-            name: [arrays[f"{name}-{d}"] for d in range(len(problem.kinds))] for name in ("theta", "step")
-        }
         state = State(
+            rng=arrays["rng"],
             Z=np.zeros((0, 0), dtype=np.uint8),
-            Y=np.zeros((0, problem.n_pseudo)),
             width=width,
+            Y=np.zeros((0, problem.n_pseudo)),
+            B=arrays["B"],
+            variance=arrays["variance"],
+            theta=_listed("theta", arrays, problem),
+            step=_listed("step", arrays, problem),
             alpha=float(arrays["alpha"]),
             sweep=sweep,
-            **known,
-            **lists,
         )
     return state, n_draws
 
 
 def _draw_arrays(draw: Draw) -> dict[str, Any]:
-    thetas = {f"theta-{d}": theta for d, theta in enumerate(draw.thetas)}
-    numbers = np.array([draw.alpha, draw.log_likelihood])
-    known = {"weights": draw.weights, "variances": draw.variances, "packed": draw.packed}
-    return {**known, **thetas, "numbers": numbers}
+    return {
+        "weights": draw.weights,
+        "variances": draw.variances,
+        "packed": draw.packed,
+        **_numbered("theta", draw.thetas),
+        "numbers": np.array([draw.alpha, draw.log_likelihood]),
+    }
 
 
 def _read_draw(problem: Problem, path: Path, chain: int, index: int) -> Draw:
     with np.load(path, allow_pickle=False) as arrays:
-        alpha, score = arrays["numbers"].tolist()
+        alpha, log_likelihood = arrays["numbers"].tolist()
         return Draw(
             layout=problem.layout,
             chain=chain,
@@ -183,7 +186,16 @@ def _read_draw(problem: Problem, path: Path, chain: int, index: int) -> Draw:
             alpha=alpha,
             weights=arrays["weights"],
             variances=arrays["variances"],
-            thetas=tuple(arrays[f"theta-{d}"] for d in range(len(problem.kinds))),
+            thetas=tuple(_listed("theta", arrays, problem)),
             packed=arrays["packed"],
-            known_log_likelihood=score,
+            known_log_likelihood=log_likelihood,
         )
+
+
+def _numbered(name: str, columns: Sequence[FloatArray]) -> dict[str, FloatArray]:
+    """Return arrays, one per column of the table, by the names that they have in a file."""
+    return {f"{name}-{d}": array for d, array in enumerate(columns)}
+
+
+def _listed(name: str, arrays: Mapping[str, Any], problem: Problem) -> list[FloatArray]:
+    return [arrays[f"{name}-{d}"] for d in range(len(problem.kinds))]

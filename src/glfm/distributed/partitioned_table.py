@@ -12,7 +12,7 @@ from typing import Any
 import dask
 import numpy as np
 import pandas as pd
-from distributed import Client, Future, wait
+from distributed import Client, Future
 from numpy.typing import NDArray
 
 from glfm.distributed import partitions
@@ -147,7 +147,9 @@ def _problem(
         for i, part in enumerate(parts)
     ]
     cells = client.compute(tasks)
-    _check(cells)
+    for future in cells:  # raise the first error of a partition
+        if (error := future.exception()) is not None:
+            raise error
     n_rows = int(ends[-1])
     shards = _shards(client, cells, ends, kinds, priors, min(n_shards, n_rows))
     facts = _known(kinds, client.gather(client.map(partitions.tally, shards, pure=False)))
@@ -170,14 +172,6 @@ def _encoded(parts: Sequence[Any], ends: NDArray[np.intp], kinds: Mapping[str, K
 
     _compute(None, [dask.delayed(partial(write, i), pure=False)(part) for i, part in enumerate(parts)])
     return x
-
-
-def _check(futures: Sequence[Future]) -> None:
-    """Wait for tasks; raise the first error of one of them."""
-    wait(futures)
-    for future in futures:
-        if future.status == "error":
-            raise future.exception()
 
 
 def _is_whole(given: object, data: Any) -> bool:
