@@ -128,7 +128,7 @@ def compare(draws: list[Draw], x, n_passes: int = 40, n: int = 20_000, most_own:
     Z, extra = place(draws, x, n, n_passes)
     drawn = {f"feature {k}": (Z[:, k], p[k]) for k in range(p.size)}
     drawn["own features"] = ((np.abs(extra).max(axis=1) > 1e-9).astype(float), 1.0 - own[0])
-    for d, part in enumerate(draws[-1].problem.slices):
+    for d, part in enumerate(draws[-1].layout.slices):
         if not np.isnan(first[d]):
             drawn[f"extra {d}"] = (extra[:, part.start], first[d])
             drawn[f"extra {d} squared"] = (extra[:, part.start] ** 2, second[d])
