@@ -22,8 +22,6 @@ from glfm.schema import Schema
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["hole_errors", "match_traits", "run"]
-
 _SHOWN = "bp_change"  # the column whose intervals the picture shows
 _MASS = 0.9
 _MEASURES = "numbers: RMS error / sd     categories: share wrong     ordinals: mean distance / scale"

@@ -15,8 +15,6 @@ from glfm.errors import DataError
 from glfm.kinds import Kind
 from glfm.storage.archive import expansion_limit
 
-__all__ = ["check_extension", "read_table", "write_table"]
-
 _EXTENSIONS = (".csv", ".csv.gz", ".parquet", ".json")
 
 

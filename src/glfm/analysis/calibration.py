@@ -23,17 +23,6 @@ from glfm.schema.encoding import encode
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = [
-    "Calibration",
-    "certify",
-    "check_fraction",
-    "choose_hidden",
-    "coverage_in_words",
-    "enclosing_mass",
-    "judge",
-    "unlearnt",
-]
-
 MASSES = (0.5, 0.8, 0.9, 0.95)
 _CHANCE = 2.6  # standard errors that chance alone hardly passes, in any of four masses
 _FEWEST = 20  # cells from which coverage can be judged

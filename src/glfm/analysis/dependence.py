@@ -16,8 +16,6 @@ from glfm.kinds.outcomes import Outcomes
 from glfm.posterior.fit import Fit
 from glfm.posterior.spacing import spaced, thinned
 
-__all__ = ["MATTERS", "Dependence", "Measure"]
-
 Measure = Literal["mi", "probability"]
 #: Share of a column's variance from which a feature matters to it.
 MATTERS = 0.05

@@ -15,8 +15,6 @@ from glfm.posterior.spacing import spaced
 from glfm.sampling.draws import Draw, Draws
 from glfm.sampling.problem import Problem
 
-__all__ = ["CONVERGED", "Diagnostics", "diagnose"]
-
 CONVERGED = 1.05  # R-hat below which chains are said to agree
 _FEWEST = 4  # draws per chain from which convergence can be judged; of one chain, per half
 

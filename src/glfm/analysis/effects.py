@@ -18,17 +18,6 @@ from glfm.posterior.spacing import spaced
 from glfm.sampling.draws import Draw
 from glfm.sampling.problem import ColumnFacts
 
-__all__ = [
-    "NOTICEABLE_CHANGE",
-    "NOTICEABLE_EFFECT",
-    "central",
-    "feature_effects",
-    "implications",
-    "influence",
-    "noticeable",
-    "telling",
-]
-
 #: An effect on a number or an ordinal that a person would notice, in standard deviations of the column.
 NOTICEABLE_EFFECT = 0.5
 #: A change of a level's probability that a person would notice.

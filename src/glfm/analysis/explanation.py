@@ -26,8 +26,6 @@ from glfm.sampling.draws import Draw, column_cells
 from glfm.sampling.problem import Problem
 from glfm.schema.conditions import check_column
 
-__all__ = ["Explanation", "PlacedRow", "Question", "ask_why", "explain", "features_of_others", "without_row"]
-
 _ENDS = ["value", "lower", "upper", "probability"]
 _SHOWN = 5  # lines of each table
 

@@ -31,8 +31,6 @@ from glfm.sampling.priors import Priors, Schedule
 from glfm.sampling.problem import LocalProblem
 from glfm.sampling.state import State
 
-__all__ = ["Evidence", "levels_by_number", "log_probability", "plausible", "weigh"]
-
 _MOST_LEVELS = 20  # up to so many whole numbers may be levels
 _MOST_BESIDE = 12  # pseudo-columns of a column that only helps to predict others: more would cost too much
 _MOST_ROWS = 1000  # at random, if there are more

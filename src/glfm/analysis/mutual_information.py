@@ -18,8 +18,6 @@ from glfm.kinds.outcomes import Outcomes
 from glfm.sampling.draws import Draw
 from glfm.sampling.problem import Problem
 
-__all__ = ["mutual_information"]
-
 _NOTHING = 1e-9  # probability of an outcome that can be left out
 _TINY = 1e-30  # smaller ones would only make products slow
 

@@ -12,8 +12,6 @@ from numpy.typing import ArrayLike
 from glfm.errors import DataError
 from glfm.frames.column import FloatArray
 
-__all__ = ["pool"]
-
 
 def pool(
     estimates: Any,

@@ -20,8 +20,6 @@ from glfm.posterior.predictive import Predictive
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Sensitivity", "Tipping", "sweep"]
-
 Statistic = Callable[[Any], Any]
 
 

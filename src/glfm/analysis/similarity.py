@@ -18,8 +18,6 @@ from glfm.posterior.rows import NewRows, Rows, TrainingRows
 from glfm.posterior.spacing import spaced
 from glfm.schema.conditions import check_column
 
-__all__ = ["similarities", "similarity"]
-
 _MOST_DRAWS = 50
 _MOST_CELLS = 10**8  # of a matrix of similarities
 

@@ -23,8 +23,6 @@ from glfm.posterior.fit import Fit
 from glfm.posterior.rows import Rows
 from glfm.sampling.draws import column_cells
 
-__all__ = ["EMPIRICAL", "NONE", "OTHER", "Summary", "feature_status", "pattern_name"]
-
 #: Names in tables and pictures: the observed cells, the pattern without a feature, all remaining patterns.
 EMPIRICAL, NONE, OTHER = "empirical", "none", "other"
 

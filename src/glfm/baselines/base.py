@@ -17,8 +17,6 @@ from glfm.kinds.base import Kind
 from glfm.schema import Schema
 from glfm.schema.encoding import encode
 
-__all__ = ["GaussianBaseline"]
-
 _ROWS_AT_ONCE = 4096  # bounds the memory for the draws of a column
 
 

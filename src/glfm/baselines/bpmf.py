@@ -15,8 +15,6 @@ from glfm.frames.column import FloatArray
 from glfm.sampling.priors import Schedule
 from glfm.schema import Schema
 
-__all__ = ["BPMF"]
-
 _BETA = 2.0  # pseudo-observations behind the prior mean of the factors, as in the paper
 _AT_ONCE = 1024  # bounds the memory for the precisions of factors
 

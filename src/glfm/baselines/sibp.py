@@ -14,8 +14,6 @@ from glfm.frames.column import FloatArray
 from glfm.kinds.real import Real
 from glfm.schema import Schema
 
-__all__ = ["SIBP"]
-
 
 class SIBP(GaussianBaseline):
     """The linear-Gaussian Indian buffet process (Griffiths and Ghahramani) on normalised columns.

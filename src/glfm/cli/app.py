@@ -15,8 +15,6 @@ import typer
 from glfm import __version__
 from glfm.errors import FitWarning, GLFMError
 
-__all__ = ["app", "main"]
-
 _INTERRUPTED = 130  # exit code of shells after SIGINT
 
 app = typer.Typer(

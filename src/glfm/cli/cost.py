@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from glfm.estimators.glfm import GLFM
     from glfm.sampling.chain import Chain
 
-__all__ = ["announce", "duration", "size"]
-
 _ROWS, _SWEEPS = 3000, 40  # of the trial
 _PATIENCE = 2.0  # seconds, at most, that the trial runs
 # Bytes per pseudo-observation and chain, per cell of the table, and of Python with its libraries.

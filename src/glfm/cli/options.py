@@ -18,24 +18,6 @@ if TYPE_CHECKING:
     from glfm.estimators.glfm import GLFM
     from glfm.schema import Schema
 
-__all__ = [
-    "FittedModel",
-    "Fitting",
-    "How",
-    "ModelFile",
-    "Na",
-    "OptionalTable",
-    "PictureFile",
-    "Quiet",
-    "ResultFile",
-    "Seed",
-    "TableFile",
-    "Unseen",
-    "fitted_model",
-    "fitting",
-    "read_model",
-]
-
 
 class How(StrEnum):
     """How a missing cell is filled."""

@@ -11,8 +11,6 @@ import typer
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["check_output", "put_picture", "put_table"]
-
 
 def check_output(output: Path | None) -> None:
     """Refuse a file of unknown extension before the fit, not after."""

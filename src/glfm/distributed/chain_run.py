@@ -23,8 +23,6 @@ from glfm.sampling.shard import Stopped
 from glfm.sampling.starts import start_shards
 from glfm.sampling.state import State
 
-__all__ = ["ChainRun"]
-
 _MOST_LOSSES = 5  # in a row, without a saved state in between
 _LEAST_BETWEEN = 10.0  # time between two saves, in units of what a save takes
 

@@ -19,8 +19,6 @@ from glfm.sampling.draws import Draw
 from glfm.sampling.problem import Problem
 from glfm.sampling.state import State
 
-__all__ = ["CheckpointFolder"]
-
 _FORMAT, _VERSION = "glfm-folder", 1
 
 

@@ -20,8 +20,6 @@ from glfm.sampling.messages import CellMessage
 from glfm.sampling.shard import Stopped
 from glfm.sampling.shard_group import ShardGroup
 
-__all__ = ["ClusterShards", "Traffic", "WorkerLost"]
-
 M = TypeVar("M")
 R = TypeVar("R")
 

@@ -19,8 +19,6 @@ from glfm.sampling.chain import Chain
 from glfm.sampling.engine import Engine, Keeper
 from glfm.sampling.parameters import Shared
 
-__all__ = ["DaskEngine", "current_client"]
-
 _VERSIONS = "{name: __import__(name).__version__ for name in ('glfm', 'numpy', 'numba')}"
 _SHARE, _SECONDS = 0.25, 10.0  # a worker for which the others wait for more than both is a straggler
 

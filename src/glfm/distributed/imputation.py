@@ -22,8 +22,6 @@ from glfm.sampling.draws import Draws
 from glfm.sampling.problem import LocalProblem
 from glfm.schema.encoding import encode
 
-__all__ = ["FittedPartitions", "impute_new"]
-
 
 class FittedPartitions:
     """The partitions of a dask DataFrame that was fitted.

@@ -8,8 +8,6 @@ from distributed import Future
 
 from glfm.sampling.problem import RowlessProblem
 
-__all__ = ["PartitionedProblem"]
-
 
 @dataclass(frozen=True, eq=False)
 class PartitionedProblem(RowlessProblem):

@@ -35,8 +35,6 @@ from glfm.schema import Schema
 from glfm.storage.checkpoints import Checkpointing
 from glfm.storage.model_files import Stage
 
-__all__ = ["PartitionedTable"]
-
 _MOST_ROWS = 100_000  # of the sample from which kinds are inferred and learnt
 
 

@@ -19,18 +19,6 @@ from glfm.sampling.priors import Priors
 from glfm.sampling.problem import LocalProblem
 from glfm.schema.encoding import encode
 
-__all__ = [
-    "Survey",
-    "check_alike",
-    "encoded",
-    "fingerprint",
-    "informative_rows",
-    "join",
-    "rows_at",
-    "survey",
-    "tally",
-]
-
 _MOST_LEVELS = 1000  # a text column with more distinct values has no levels
 
 

@@ -18,8 +18,6 @@ from glfm.sampling.chain import Chain
 from glfm.sampling.parallel import shard_bounds
 from glfm.sampling.problem import LocalProblem
 
-__all__ = ["Placement"]
-
 _PATIENCE = 60.0  # seconds to wait for a worker when none is left
 
 

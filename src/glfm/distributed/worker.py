@@ -17,8 +17,6 @@ from glfm.sampling.messages import CellMessage
 from glfm.sampling.problem import Problem
 from glfm.sampling.shard import Shard
 
-__all__ = ["Call", "PackedRows", "RemoteShard", "ShardActor", "n_numbers"]
-
 Call = tuple[str, Sequence[Any]]  # the name of a method of `RemoteShard`, and a message for each shard
 _THREADS: dict[int, ThreadPoolExecutor] = {}
 

@@ -15,8 +15,6 @@ from glfm.posterior.simulation import simulate
 from glfm.posterior.surprisal import novelty, odd_cells, surprisal
 from glfm.sampling.settings import seed_sequence
 
-__all__ = ["Asking"]
-
 
 class Asking(Fitted):
     """Any columns of new rows given any others.

@@ -13,8 +13,6 @@ from glfm.sampling.settings import check_table
 from glfm.schema import Schema
 from glfm.schema.conditions import Unseen
 
-__all__ = ["Fitted"]
-
 
 class Fitted:
     """Base of the verbs of `GLFM`: it holds a `Fit`, and each verb is a function of it.

@@ -30,8 +30,6 @@ from glfm.schema import Schema
 from glfm.schema.conditions import check_columns
 from glfm.schema.encoding import encode
 
-__all__ = ["Changing"]
-
 
 class Changing(Fitted):
     """Give a fitted model other data: its chains go on without a restart."""

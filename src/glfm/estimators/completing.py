@@ -12,8 +12,6 @@ from glfm.estimators.base import Fitted
 from glfm.frames.frame import is_partitioned
 from glfm.posterior.predictive import How, Predictive, impute, predict
 
-__all__ = ["Completing"]
-
 
 class Completing(Fitted):
     """Complete a table, with honest uncertainty."""

@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     from glfm.plots.plot import Plot
 
 
-__all__ = ["Exploring"]
-
-
 class Exploring(TransformerMixin, Fitted):  # type: ignore[misc]
     """Explain a table: features, patterns, effects, relations, pictures and a report."""
 

@@ -39,8 +39,6 @@ from glfm.schema.conditions import Unseen, check_unseen
 from glfm.storage.checkpoints import Checkpointing
 from glfm.storage.model_files import Stage, read, write
 
-__all__ = ["GLFM", "load"]
-
 _MOST_ROUNDS = 5  # until="converged": the first run, and four times twice as many sweeps again
 
 

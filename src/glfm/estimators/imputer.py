@@ -17,8 +17,6 @@ from glfm.sampling.engine import Engine, LocalEngine
 from glfm.schema import Schema
 from glfm.schema.conditions import Unseen
 
-__all__ = ["N_DRAWS", "N_WARMUP", "Imputer", "predicting"]
-
 N_WARMUP, N_DRAWS = 100, 150  # of each chain
 _MOST_FEATURES = 20  # weighted ones: more cost time and predict no better
 

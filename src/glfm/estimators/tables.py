@@ -22,8 +22,6 @@ from glfm.schema.encoding import encode
 from glfm.storage.checkpoints import Checkpoint, Checkpointing, resumed
 from glfm.storage.model_files import Stage
 
-__all__ = ["LocalTable", "Table", "open_table"]
-
 
 class Table(Protocol):
     """What `fit` needs of a table, wherever its rows are."""

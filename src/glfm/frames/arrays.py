@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from glfm.errors import DataError
 from glfm.frames.pandas import PandasFrame
 
-__all__ = ["ArrayFrame", "as_array"]
-
 
 class ArrayFrame(PandasFrame):
     """A 2-D array, held as a pandas frame; its columns are x0, x1, ..."""

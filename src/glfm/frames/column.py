@@ -9,8 +9,6 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Column", "ColumnType", "FloatArray", "is_writable"]
-
 FloatArray = NDArray[np.float64]
 _SURROGATE = re.compile("[\ud800-\udfff]")
 ColumnType = Literal["bool", "integer", "float", "string", "category", "ordered", "date", "other"]

@@ -17,23 +17,6 @@ from glfm.errors import DataError
 from glfm.frames.column import Column, ColumnType
 from glfm.frames.times import times_like
 
-__all__ = [
-    "DATES",
-    "LEVELS",
-    "NUMBERS",
-    "UNLIMITED",
-    "Limits",
-    "Rows",
-    "convert",
-    "decimal_limits",
-    "dictionary_levels",
-    "fill_dictionary",
-    "like_observed",
-    "number_limits",
-    "object_array",
-    "object_column",
-]
-
 Rows = NDArray[np.intp]
 Limits = tuple[float, float]
 

@@ -16,8 +16,6 @@ from glfm.errors import DataError, listing
 from glfm.frames.dtypes import Rows, object_array
 from glfm.frames.frame import Frame
 
-__all__ = ["appended", "edited", "positions", "taken"]
-
 # What frame libraries raise for values that a type cannot hold; arrow's exceptions derive from these.
 _REFUSALS = (TypeError, ValueError, OverflowError, ArithmeticError)
 

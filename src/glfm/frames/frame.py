@@ -18,8 +18,6 @@ from glfm.errors import DataError, check_name
 from glfm.frames.column import Column, is_writable
 from glfm.frames.dtypes import Rows, object_array
 
-__all__ = ["Frame", "inferable", "is_partitioned"]
-
 
 class Frame(ABC):
     """A user's table, which is never modified.

@@ -15,8 +15,6 @@ from glfm.frames.column import Column, ColumnType
 from glfm.frames.frame import Frame, inferable
 from glfm.frames.times import clip_times
 
-__all__ = ["NarwhalsFrame"]
-
 
 class NarwhalsFrame(Frame):
     """A polars or pyarrow frame."""

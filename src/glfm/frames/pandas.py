@@ -16,8 +16,6 @@ from glfm.frames.column import Column, ColumnType
 from glfm.frames.frame import Frame
 from glfm.frames.times import clip_times
 
-__all__ = ["PandasFrame"]
-
 
 class PandasFrame(Frame):
     """A pandas frame."""

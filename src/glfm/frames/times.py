@@ -13,18 +13,6 @@ from numpy.typing import NDArray
 from glfm.errors import DataError
 from glfm.frames.column import Column, FloatArray
 
-__all__ = [
-    "TIMES",
-    "clip_times",
-    "format_days",
-    "format_time",
-    "from_days",
-    "read_days",
-    "read_time",
-    "time_of",
-    "times_like",
-]
-
 #: What a number of days can represent; dates and datetimes count from 1970-01-01 (UTC if there is a zone).
 TIMES = ("date", "datetime", "duration")
 

@@ -16,32 +16,6 @@ from numpy.typing import NDArray
 
 from glfm.kernels.jit import Bits, Codes, Features, Floats, Ints
 
-__all__ = [
-    "ARGMAX",
-    "INTERVAL",
-    "CellBounds",
-    "FeaturePrior",
-    "FeaturesInUse",
-    "Keys",
-    "LengthGrid",
-    "Matrices",
-    "NewRowStates",
-    "NoisePrior",
-    "Observed",
-    "ObservedCells",
-    "OrderedProbit",
-    "RowPrior",
-    "RowScratch",
-    "RowStreams",
-    "RowTerms",
-    "RowWork",
-    "Rows",
-    "ScaledDraw",
-    "ScoreScratch",
-    "ScoreSystem",
-    "ShardWork",
-]
-
 Keys = NDArray[np.uint64]
 
 # How the cells of a column constrain their pseudo-observations y.

@@ -23,8 +23,6 @@ from glfm.kernels.observed import gram_of, is_complete, observed_columns
 from glfm.kernels.random import normal, uniform
 from glfm.kernels.singletons import MOST_NEW, draw_n_singletons
 
-__all__ = ["sweep_rows"]
-
 _REFRESH_EVERY = 512  # rows between two recomputations of Q, M and G
 _NEVER = -38.0  # log odds below which no uniform random number accepts
 

@@ -16,16 +16,6 @@ from glfm.kernels.matrices import insert_feature, refresh, remove_feature
 from glfm.kernels.random import integer_below, uniform
 from glfm.kernels.row_sums import sums_over
 
-__all__ = [
-    "N_PROPOSALS",
-    "SHARE_OF_ADDITIONS",
-    "add_or_drop_features",
-    "log_add_ratio",
-    "log_drop_ratio",
-    "log_replace_ratio",
-    "recode_features",
-]
-
 # Proposals per sweep to add or drop a feature: a number that depended on K would not be exact.
 N_PROPOSALS = 8
 # Of these proposals; few are accepted, but without additions no feature could be dropped.

@@ -15,8 +15,6 @@ from glfm.kernels.random import normal, uniform
 from glfm.kernels.row_residual import residual
 from glfm.kernels.singletons import MOST_NEW, draw_n_singletons, place_new_features
 
-__all__ = ["flip_shared", "redraw_singletons"]
-
 
 @kernel
 def flip_shared(

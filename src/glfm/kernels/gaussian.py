@@ -7,18 +7,6 @@ import numpy as np
 from glfm.kernels.jit import Floats, Rng, kernel
 from glfm.kernels.random import exponential, fill_normals, normal, uniform
 
-__all__ = [
-    "cdf",
-    "draw_term",
-    "fill_truncated",
-    "interval_log_mass",
-    "interval_log_masses",
-    "log_cdf",
-    "quick_cdf",
-    "quick_pair",
-    "truncated_normal",
-]
-
 _ROOT_HALF = math.sqrt(0.5)
 _LOG_ROOT_2PI = 0.5 * math.log(2.0 * math.pi)
 

@@ -8,8 +8,6 @@ import numpy as np
 from numba.extending import overload
 from numpy.typing import NDArray
 
-__all__ = ["Bits", "Codes", "Features", "Floats", "Ints", "Rng", "by_features", "kernel"]
-
 Floats = NDArray[np.float64]
 Bits = NDArray[np.uint8]
 Features = NDArray[Any]  # of rows: bits, or floats that are scores, 0 where a feature is absent

@@ -19,8 +19,6 @@ from glfm.kernels.random import uniform
 from glfm.kernels.row_streams import seed_row
 from glfm.kernels.singletons import draw_n_singletons
 
-__all__ = ["weigh_rows"]
-
 _LOG_ROOT_2PI = 0.5 * math.log(2.0 * math.pi)
 
 

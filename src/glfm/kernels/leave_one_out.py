@@ -14,8 +14,6 @@ from glfm.kernels.new_rows import draw_pseudo, gibbs_pass, list_cells, row_scrat
 from glfm.kernels.random import normal
 from glfm.kernels.row_streams import seed_row
 
-__all__ = ["leave_cells_out"]
-
 _SETTLE = 4  # draws of the pseudo-observations before their excesses are used
 
 

@@ -8,8 +8,6 @@ import math
 
 from glfm.kernels.jit import Floats, kernel
 
-__all__ = ["cholesky", "invert", "solve_lower", "solve_upper"]
-
 
 @kernel
 def cholesky(P: Floats) -> None:

@@ -11,8 +11,6 @@ from glfm.kernels.jit import Floats, Ints, Rng, kernel
 from glfm.kernels.linalg import cholesky, invert
 from glfm.kernels.random import integer_below
 
-__all__ = ["add_row", "drift", "insert_feature", "refresh", "remove_feature", "replace_row"]
-
 
 @kernel
 def refresh(matrices: Matrices, width: int, weight_variance: float) -> None:

@@ -7,8 +7,6 @@ import numpy as np
 from glfm.kernels.gaussian import cdf, interval_log_mass
 from glfm.kernels.jit import Floats, kernel
 
-__all__ = ["interpolate", "mixture_log_density", "mixture_log_mass", "mixture_quantile"]
-
 
 @kernel
 def _below(w: float, mean: Floats, sd: Floats, low: float, high: float) -> float:

@@ -31,18 +31,6 @@ from glfm.kernels.random import exponential, integer_below, normal, uniform
 from glfm.kernels.row_streams import seed_row
 from glfm.kernels.singletons import draw_n_singletons
 
-__all__ = [
-    "add_weights",
-    "draw_new_rows",
-    "draw_pseudo",
-    "draw_singleton_sum",
-    "gibbs_pass",
-    "list_cells",
-    "row_scratch",
-    "start_row",
-    "sum_weights",
-]
-
 _CANDIDATES = 64  # rows of the fit whose features are tried as a start
 _SMALL = 1e-200  # a running product is moved into a sum of logarithms below this
 _FAR = 7.0  # standard deviations up to which `quick_cdf` is accurate in the lower tail

@@ -26,8 +26,6 @@ from glfm.kernels.observed import observed_columns
 from glfm.kernels.scores import draw_scores, redraw_scores, score_system
 from glfm.kernels.singletons import MOST_SCORED, length_grid, propose_singletons
 
-__all__ = ["draw_new_scores"]
-
 
 @kernel
 def _score_scratch(width: int, n_pseudo: int, bias: int) -> ScoreScratch:

@@ -3,8 +3,6 @@
 from glfm.kernels.arrays import Observed
 from glfm.kernels.jit import Codes, Floats, kernel
 
-__all__ = ["gram_of", "is_complete", "observed_columns"]
-
 
 @kernel
 def is_complete(observed: Observed) -> bool:

@@ -27,8 +27,6 @@ from glfm.kernels.row_residual import residual
 from glfm.kernels.scores import redraw_scored_singletons, score_system, update_scores
 from glfm.kernels.singletons import MOST_NEW, length_grid
 
-__all__ = ["draw_log_odds", "gram_matrix", "is_compiled", "rearrange", "scatter", "sweep_shard"]
-
 update_features: Any = by_features(flip_shared, update_scores)
 update_singletons: Any = by_features(redraw_singletons, redraw_scored_singletons)
 

@@ -15,14 +15,6 @@ from glfm.kernels.gaussian import cdf, log_cdf, quick_cdf, quick_pair
 from glfm.kernels.jit import Codes, Floats, Rng, kernel
 from glfm.kernels.random import uniform
 
-__all__ = [
-    "MAX_GRID",
-    "draw_largest_value",
-    "level_probabilities",
-    "log_level_probabilities",
-    "log_probability",
-]
-
 MAX_GRID = 1024  # points of a grid that is kept in memory
 _LOG_ROOT_2PI = 0.5 * math.log(2.0 * math.pi)
 _ROOT_2PI = math.sqrt(2.0 * math.pi)

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from glfm.kernels.jit import Floats, Rng, kernel
 
-__all__ = ["exponential", "fill_normals", "fork", "gamma", "integer_below", "normal", "stream", "uniform"]
-
 _U11, _U12, _U17, _U19 = np.uint64(11), np.uint64(12), np.uint64(17), np.uint64(19)
 _U23, _U41, _U45, _U255 = np.uint64(23), np.uint64(41), np.uint64(45), np.uint64(255)
 

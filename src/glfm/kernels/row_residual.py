@@ -3,8 +3,6 @@
 from glfm.kernels.arrays import Rows
 from glfm.kernels.jit import Features, Floats, kernel
 
-__all__ = ["residual"]
-
 
 @kernel
 def residual(z: Features, width: int, rows: Rows, n: int, W: Floats, r: Floats, c: Floats) -> float:

@@ -6,8 +6,6 @@ from glfm.kernels.arrays import Keys, RowStreams
 from glfm.kernels.jit import Floats, Rng, kernel
 from glfm.kernels.random import normal, uniform
 
-__all__ = ["fill_streams", "row_keys", "seed_row"]
-
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _U27, _U30, _U31 = np.uint64(27), np.uint64(30), np.uint64(31)

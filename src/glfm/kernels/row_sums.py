@@ -4,8 +4,6 @@ import numpy as np
 
 from glfm.kernels.jit import Features, Floats, Ints, kernel
 
-__all__ = ["count_rows", "sum_rows", "sums_of_squares", "sums_over"]
-
 
 @kernel
 def count_rows(Z: Features, width: int, out: Ints) -> None:

@@ -26,15 +26,6 @@ from glfm.kernels.singletons import (
     propose_singletons,
 )
 
-__all__ = [
-    "draw_factors",
-    "draw_scores",
-    "redraw_scored_singletons",
-    "redraw_scores",
-    "score_system",
-    "update_scores",
-]
-
 
 @kernel
 def draw_factors(rng: Rng, squares: Floats, counts: Ints, lengths: Floats, S: int, out: Floats) -> None:

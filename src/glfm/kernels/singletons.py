@@ -16,17 +16,6 @@ from glfm.kernels.arrays import FeaturePrior, FeaturesInUse, LengthGrid
 from glfm.kernels.jit import Codes, Features, Floats, Ints, Rng, kernel
 from glfm.kernels.random import exponential, gamma, integer_below, normal, uniform
 
-__all__ = [
-    "MOST_NEW",
-    "MOST_SCORED",
-    "draw_n_singletons",
-    "draw_new_scores",
-    "draw_new_weights",
-    "length_grid",
-    "place_new_features",
-    "propose_singletons",
-]
-
 MOST_NEW = 1024  # features that one row may get at once
 MOST_SCORED = 32  # the same if features have scores
 _NEGLIGIBLE = 40.0  # numbers of singletons this far below the largest log weight are left out

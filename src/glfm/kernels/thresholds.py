@@ -19,16 +19,6 @@ from glfm.kernels.gaussian import interval_log_mass, quick_cdf
 from glfm.kernels.jit import Codes, Floats, Rng, kernel
 from glfm.kernels.random import normal, uniform
 
-__all__ = [
-    "adapt_step",
-    "edge_cdfs",
-    "level_gains",
-    "log_prior_ratio",
-    "log_scale_ratio",
-    "move_thresholds",
-    "move_thresholds_and_scale",
-]
-
 _ROUNDS = 3  # of moves of single thresholds and of the scale, where there are thresholds to move
 # Ratios are multiplied as long as the product keeps its digits: one logarithm for many cells.
 _SMALL, _LARGE = 1e-100, 1e100

@@ -9,8 +9,6 @@ from glfm.kernels.jit import Features, Floats, Rng, kernel
 from glfm.kernels.linalg import cholesky, solve_lower, solve_upper
 from glfm.kernels.random import gamma, normal
 
-__all__ = ["are_finite", "draw_noise_and_weights", "is_increasing", "row_means"]
-
 
 @kernel
 def are_finite(Y: Floats, B: Floats, variance: Floats) -> bool:

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from glfm.kinds.cells import Cells
     from glfm.kinds.outcomes import Outcomes
 
-__all__ = ["KINDS", "Evidence", "Kind", "Noise", "Rng", "find_kind"]
-
 Evidence = tuple[NDArray[Any], ...]
 KINDS: dict[str, type[Kind]] = {}
 

@@ -14,13 +14,11 @@ from glfm.errors import SchemaError
 from glfm.frames.column import Column, FloatArray
 from glfm.kernels.arrays import OrderedProbit
 from glfm.kernels.gaussian import fill_truncated
-from glfm.kernels.jit import Codes, kernel
+from glfm.kernels.jit import Codes, Rng, kernel
 from glfm.kernels.probit import level_probabilities, log_level_probabilities
 from glfm.kernels.random import fill_normals
-from glfm.kinds.base import Evidence, Noise, Rng
+from glfm.kinds.base import Evidence, Noise
 from glfm.kinds.levelled import LevelledKind
-
-__all__ = ["Categorical"]
 
 _POOL = 10  # observations below which levels are pooled where only prediction matters
 

@@ -14,8 +14,6 @@ import numpy as np
 from glfm.frames.column import FloatArray
 from glfm.kinds.base import Kind
 
-__all__ = ["Cells", "average", "entropy"]
-
 
 @dataclass(frozen=True, eq=False)
 class Cells(ABC):

@@ -15,8 +15,6 @@ from glfm.kernels.gaussian import cdf
 from glfm.kernels.jit import kernel
 from glfm.kinds.numeric import NumericKind
 
-__all__ = ["Count"]
-
 _EXACT_LIMIT = 2.0**53  # beyond it, x and x + 1 are the same float
 _MAX_EDGES = 512  # P(X >= x) is added up to here
 _NOTHING = 9.0  # standard deviations beyond which a normal tail is negligible

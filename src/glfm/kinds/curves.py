@@ -19,8 +19,6 @@ from glfm.errors import SchemaError
 from glfm.frames.column import FloatArray
 from glfm.kernels.jit import kernel
 
-__all__ = ["Curve", "Knots", "Points", "find_points", "middle", "read_knots", "score", "thin"]
-
 Knots = tuple[tuple[float, float], ...]
 
 _FEW = 20  # different values: each that is repeated is heavy

@@ -14,8 +14,6 @@ from glfm.kinds.cells import Cells, entropy
 if TYPE_CHECKING:
     from glfm.kinds.levelled import LevelledKind
 
-__all__ = ["LevelCells"]
-
 
 @dataclass(frozen=True, eq=False)
 class LevelCells(Cells):

@@ -18,8 +18,6 @@ from glfm.kinds.cells import entropy
 from glfm.kinds.level_cells import LevelCells
 from glfm.kinds.outcomes import LevelOutcomes
 
-__all__ = ["LevelledKind"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class LevelledKind(Kind):

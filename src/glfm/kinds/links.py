@@ -19,17 +19,6 @@ from glfm.frames.column import FloatArray
 from glfm.kinds.curves import Curve, Knots, Points, score, thin
 from glfm.kinds.mappings import Mapping, Transform
 
-__all__ = [
-    "VALUE_LIMIT",
-    "Link",
-    "center_and_spread",
-    "is_increasing",
-    "learn_knots",
-    "learn_unit",
-    "quantile_link",
-    "standard_inverse",
-]
-
 VALUE_LIMIT = 1e305  # no value of a link lies beyond it, so that sums of values are finite
 _UNITS = 2.0 ** np.arange(-3, 4)  # in standard deviations: from nearly linear to nearly logarithmic
 

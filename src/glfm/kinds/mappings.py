@@ -9,8 +9,6 @@ import numpy as np
 from glfm.errors import SchemaError
 from glfm.frames.column import FloatArray
 
-__all__ = ["MAPPINGS", "QUANTILE", "TRANSFORMS", "Mapping", "Transform", "find_mapping", "find_transform"]
-
 QUANTILE = "quantile"  # the name of a mapping that is a curve through a column's own quantiles
 
 

@@ -8,8 +8,6 @@ import numpy as np
 
 from glfm.frames.column import FloatArray
 
-__all__ = ["normal_integral"]
-
 _RULE, _SHORT_RULE = (np.polynomial.legendre.leggauss(n) for n in (40, 16))
 _REACH = 9.0  # standard deviations beyond which a normal density is negligible
 

@@ -18,8 +18,6 @@ from glfm.kinds.links import VALUE_LIMIT
 if TYPE_CHECKING:
     from glfm.kinds.numeric import NumericKind
 
-__all__ = ["NumberCells", "kernel_density"]
-
 _GRID = 24
 _STEPS = 16
 _STEP, _LEVEL = 0.1, 0.05  # of a lattice: in standard deviations, and of their logarithm

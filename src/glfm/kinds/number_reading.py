@@ -13,8 +13,6 @@ from glfm.frames.times import read_days
 if TYPE_CHECKING:
     from glfm.kinds.number_scale import NumberScale
 
-__all__ = ["check_reached", "read_numbers"]
-
 _CELL_LIMIT = 1e302  # of the numbers of a column: a thousand times it is a float too
 
 

@@ -31,8 +31,6 @@ from glfm.kinds.links import (
 from glfm.kinds.mappings import MAPPINGS, QUANTILE, TRANSFORMS, Mapping, find_mapping, find_transform
 from glfm.kinds.number_reading import check_reached, read_numbers
 
-__all__ = ["NumberScale"]
-
 _FARTHEST = 1e150  # from zero on the pseudo-scale: sums of squares are finite
 
 

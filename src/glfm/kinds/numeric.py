@@ -12,15 +12,13 @@ from numpy.typing import NDArray
 
 from glfm.frames.column import FloatArray
 from glfm.kernels.gaussian import draw_term, fill_truncated, interval_log_masses, truncated_normal
-from glfm.kernels.jit import kernel
+from glfm.kernels.jit import Rng, kernel
 from glfm.kernels.random import fill_normals
-from glfm.kinds.base import Evidence, Noise, Rng
+from glfm.kinds.base import Evidence, Noise
 from glfm.kinds.moments import normal_integral
 from glfm.kinds.number_cells import NumberCells, kernel_density
 from glfm.kinds.number_scale import NumberScale
 from glfm.kinds.outcomes import NumberOutcomes
-
-__all__ = ["NumericKind"]
 
 _NARROW = 1e-13  # beside 1 and its place on the pseudo-scale
 _PANELS = 9  # between which the integral of a curve is taken

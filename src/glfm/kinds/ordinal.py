@@ -12,11 +12,9 @@ import numpy as np
 from glfm.frames.column import Column, FloatArray
 from glfm.kernels.arrays import OrderedProbit
 from glfm.kernels.gaussian import fill_truncated, interval_log_masses
-from glfm.kernels.jit import Codes, kernel
-from glfm.kinds.base import Evidence, Noise, Rng
+from glfm.kernels.jit import Codes, Rng, kernel
+from glfm.kinds.base import Evidence, Noise
 from glfm.kinds.levelled import LevelledKind
-
-__all__ = ["Ordinal"]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,8 +20,6 @@ from glfm.kinds.base import Kind
 if TYPE_CHECKING:
     from glfm.kinds.numeric import NumericKind
 
-__all__ = ["LevelOutcomes", "NumberOutcomes", "Outcomes"]
-
 # Five nodes per four standard deviations of the noise: errors below 0.001 nats.
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(5)
 _PANEL = 4.0

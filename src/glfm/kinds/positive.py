@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from glfm.frames.column import Column, FloatArray
 from glfm.kinds.numeric import NumericKind
 
-__all__ = ["Positive"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Positive(NumericKind):

@@ -9,8 +9,6 @@ from glfm.frames.column import Column
 from glfm.frames.times import TIMES
 from glfm.kinds.numeric import NumericKind
 
-__all__ = ["Real"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Real(NumericKind):

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from matplotlib.collections import LineCollection, PathCollection
     from matplotlib.container import BarContainer
 
-__all__ = ["draw_coverage", "draw_errors", "draw_intervals", "draw_sensitivity"]
-
 _BAND = "#E2E2E2"
 _MARKERS = "osD^vP"
 

@@ -21,20 +21,6 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from glfm.errors import SchemaError, check_name
 from glfm.plots.style import BLUE, INK, ORANGE, save
 
-__all__ = [
-    "DIVERGING",
-    "SEQUENTIAL",
-    "Artists",
-    "canvas",
-    "choose",
-    "draw_message",
-    "elide",
-    "grid",
-    "ink_on",
-    "label",
-    "labels",
-]
-
 WIDEST = 24  # characters of a name that are shown
 _WIDEST_OF_ALL = 48  # to keep different names different
 _MOST_ACROSS = 6  # panels in a row

@@ -30,8 +30,6 @@ from glfm.plots.panels import (
 )
 from glfm.plots.style import BLUE, GREY, INK, open_frame
 
-__all__ = ["draw_imputed", "draw_patterns", "draw_pseudo", "pattern_table"]
-
 _HEIGHT, _WIDTH = 1.9, 2.9  # inches of a panel
 _POINTS = 200
 

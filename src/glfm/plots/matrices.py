@@ -29,17 +29,6 @@ from glfm.plots.artists import (
 from glfm.plots.style import BLUE, INK, ORANGE, PALE, open_frame
 from glfm.posterior.spacing import spaced
 
-__all__ = [
-    "draw_dependence",
-    "draw_effects",
-    "draw_feature_matrix",
-    "draw_features",
-    "draw_missing",
-    "draw_shares",
-    "draw_shares_by",
-    "largest_effects",
-]
-
 _MOST_ROWS = 1000  # rows that a picture can show
 _MOST_NUMBERS = 30  # columns up to which numbers are legible
 _NO_FEATURE = "The model found no feature."

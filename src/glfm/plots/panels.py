@@ -21,19 +21,6 @@ from glfm.frames.column import FloatArray
 from glfm.plots.artists import labels
 from glfm.plots.style import GREY, INK, SHADES, open_frame
 
-__all__ = [
-    "Scale",
-    "draw_legend",
-    "draw_levels",
-    "draw_numbers",
-    "levels_height",
-    "log_heights",
-    "number",
-    "per_decade",
-    "scale_of",
-    "style",
-]
-
 MOST_LEVELS = 12  # of a category, if there are several panels
 MOST_STEMS = 40  # values of a count beyond which stems become a curve
 _MOST_STEMS_IN_ALL = 60

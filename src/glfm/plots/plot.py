@@ -26,8 +26,6 @@ from glfm.plots.style import ORANGE, SHADES, open_frame
 from glfm.plots.us_states import read_states, tile_map
 from glfm.posterior.predictive import predict
 
-__all__ = ["Plot"]
-
 _COPIES = 5  # number of imputations that are pooled
 _MOST_OTHERS = 4  # quantities shown beside the label-free ones
 

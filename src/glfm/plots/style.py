@@ -10,8 +10,6 @@ from glfm.errors import DataError
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["BLUE", "GREY", "INK", "ORANGE", "PALE", "SHADES", "open_frame", "save"]
-
 # Okabe and Ito's colours, which are distinct for all kinds of colour vision.
 BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#B8B8B8"
 PALE, INK = "#F0F0F0", "#333333"

@@ -18,8 +18,6 @@ from glfm.errors import SchemaError
 from glfm.plots.artists import SEQUENTIAL, Artists, canvas, ink_on, label
 from glfm.plots.style import INK, PALE, SHADES
 
-__all__ = ["STATES", "read_states", "tile_map"]
-
 _GRID = """
 AK .. .. .. .. .. .. .. .. .. ME
 .. .. .. .. .. WI .. .. .. VT NH

@@ -14,8 +14,6 @@ from glfm.frames.column import FloatArray
 from glfm.posterior.spacing import spaced
 from glfm.sampling.draws import Draw
 
-__all__ = ["Alignment", "feature_order", "match", "match_scores", "representative"]
-
 _MOST_ROWS = 1500
 
 

@@ -21,8 +21,6 @@ from glfm.posterior.uncertainty import cell_table
 from glfm.sampling.draws import column_cells
 from glfm.schema.conditions import Unseen, check_column, read_condition
 
-__all__ = ["Answer", "answer_table", "ask", "asked_cells"]
-
 _STATES = 800  # of a row's features that an answer is averaged over, at least
 _MOST_SHOWN = 8  # levels
 

@@ -18,8 +18,6 @@ from glfm.schema import Schema
 if TYPE_CHECKING:
     from glfm.posterior.predictive import How
 
-__all__ = ["Fit", "Partitions"]
-
 _NO_ROWS = (
     "The model was saved with data=False, without its training rows, which this needs: load a file that has "
     "them, or pass rows of your own where X is asked for."

@@ -16,8 +16,6 @@ from glfm.posterior.rows import PASSES, NewRows, Rows
 from glfm.sampling.problem import Problem
 from glfm.schema.conditions import Condition, Unseen, read_condition
 
-__all__ = ["log_slopes", "log_weights", "logp"]
-
 _WEIGHTS = 800  # weights that a joint density is averaged over, at least
 _BETWEEN = 1  # Gibbs passes after each value
 _PURPOSE = 11  # of the random streams

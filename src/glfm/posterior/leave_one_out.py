@@ -15,8 +15,6 @@ from glfm.posterior.row_inputs import CellIntervals, map_in_threads, scaled_draw
 from glfm.posterior.rows import Rows
 from glfm.sampling.draws import column_cells
 
-__all__ = ["LeaveOneOutCells"]
-
 _PASSES = 2  # without the cell, which make the row independent of it
 _PURPOSE = 7  # of the random streams
 

@@ -22,8 +22,6 @@ from glfm.posterior.uncertainty import cell_table, ranked
 from glfm.sampling.draws import column_cells
 from glfm.schema.conditions import Unseen
 
-__all__ = ["How", "Predictive", "check_imputations", "impute", "predict", "tail_of"]
-
 Answer = Callable[[Cells], FloatArray]
 How = Literal["auto", "mode", "mean", "median", "sample"]
 _ROWS_AT_ONCE = 4096  # bounds the memory that the draws of a column take

@@ -15,8 +15,6 @@ from glfm.frames.frame import Frame
 from glfm.posterior.fit import Fit
 from glfm.schema.conditions import check_columns
 
-__all__ = ["is_table", "position", "positions", "read_rows"]
-
 
 def is_table(rows: Any) -> bool:
     """Whether these are new rows, not labels of rows."""

@@ -17,8 +17,6 @@ from glfm.kernels.row_streams import row_keys
 from glfm.sampling.draws import Draw
 from glfm.sampling.problem import Problem
 
-__all__ = ["MAX_SINGLETONS", "CellIntervals", "content_keys", "map_in_threads", "salt_of", "scaled_draw"]
-
 MAX_SINGLETONS = 1024  # features that only one row has, where max_features does not bound them
 
 Task = TypeVar("Task")

@@ -32,8 +32,6 @@ from glfm.posterior.row_inputs import (
 from glfm.schema.conditions import Unseen, check_columns, check_unseen
 from glfm.schema.encoding import encode
 
-__all__ = ["PASSES", "STEPS", "NewRows", "Rows", "TrainingRows", "rows_for"]
-
 PASSES = 16  # Gibbs passes under the first draw of a chain
 STEPS = 1  # under each of the others, which continues from the one before
 _SCORE_PASSES, _SCORE_STEPS = 4, 2  # factors of these where features have scores

@@ -14,8 +14,6 @@ from glfm.posterior.fit import Fit
 from glfm.posterior.rows import NewRows
 from glfm.schema.conditions import Condition, Unseen, check_column, read_condition
 
-__all__ = ["simulate", "simulate_rows"]
-
 
 def simulate_rows(x: FloatArray, fit: Fit, n_jobs: int | None = None) -> FloatArray:
     """Return rows whose unknown cells are drawn jointly, each under one draw, the draws in turn.

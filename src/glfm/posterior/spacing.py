@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from glfm.sampling.draws import Draw
 
-__all__ = ["spaced", "thinned"]
-
 
 def spaced(n: int, most: int) -> NDArray[np.intp]:
     """Return at most `most` evenly spaced numbers from 0 to n - 1."""

@@ -22,16 +22,6 @@ from glfm.posterior.simulation import simulate_rows
 from glfm.posterior.spacing import thinned
 from glfm.schema.conditions import Unseen
 
-__all__ = [
-    "MOST_DRAWS",
-    "OddCell",
-    "Oddness",
-    "log_chance",
-    "novelty",
-    "odd_cells",
-    "surprisal",
-]
-
 MOST_DRAWS = 20  # evenly spaced ones: a surprisal is then off by about a tenth
 _ROWS_AT_ONCE = 4096  # bounds the memory that the draws take
 _TYPICAL_ROWS = 200  # simulated ones, which say what is usual

@@ -9,8 +9,6 @@ import pandas as pd
 
 from glfm.kinds.cells import Cells
 
-__all__ = ["cell_table", "ranked"]
-
 _COLUMNS = [
     "row",
     "column",

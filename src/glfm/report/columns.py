@@ -12,8 +12,6 @@ from glfm.frames.column import FloatArray
 from glfm.kinds.base import Kind
 from glfm.report.formatting import clipped, counted, number, percent, value
 
-__all__ = ["ColumnFacts", "Missingness", "column_facts", "missingness"]
-
 _MOST_LEVELS = 3
 
 

@@ -28,8 +28,6 @@ from glfm.report.formatting import clipped, counted, number, percent
 from glfm.report.surprising_cells import Surprise, surprising_cells
 from glfm.report.view_data import view_data
 
-__all__ = ["Content", "Convergence", "Trace", "collect"]
-
 _HIGHLIGHTS = 4
 _TRACED = ("log-likelihood", "features")
 _WIDTH, _HEIGHT, _MARGIN = 600.0, 120.0, 4.0

@@ -15,17 +15,6 @@ from glfm.analysis.summary import NONE, Summary
 from glfm.kinds.base import Kind
 from glfm.report.formatting import MINUS, clipped, percent, value
 
-__all__ = [
-    "EffectFacts",
-    "FeatureFacts",
-    "MapCell",
-    "PatternFacts",
-    "effect_map",
-    "feature_facts",
-    "pattern_facts",
-    "status_counts",
-]
-
 _IN_NAME = 2  # number of effects in the meaning of a feature
 _MOST_PATTERNS = 12
 _MOST_MAPPED = 12  # features in the map of effects

@@ -7,8 +7,6 @@ import math
 from glfm.frames.times import format_days
 from glfm.kinds.base import Kind
 
-__all__ = ["MINUS", "chance", "clipped", "counted", "number", "percent", "value"]
-
 MINUS = "\u2212"
 _SPACE = "\u00a0"  # no line break between a number and its sign
 _SMALL = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")

@@ -17,8 +17,6 @@ from glfm.errors import DataError
 from glfm.report.content import Content, collect
 from glfm.report.formatting import clipped, counted, number, percent
 
-__all__ = ["check_page", "render", "write"]
-
 # Inside a script element only these characters could be read as markup or end it.
 _ESCAPES = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
 

@@ -13,8 +13,6 @@ from glfm.posterior.spacing import spaced, thinned
 from glfm.posterior.surprisal import MOST_DRAWS, OddCell, Oddness
 from glfm.report.formatting import chance, clipped, percent, value
 
-__all__ = ["Surprise", "SurprisingCell", "surprising_cells"]
-
 _MOST_SHOWN = 20
 _MOST_WORK = 600_000  # largest number of examined cells times columns
 _USUAL = 0.1  # probability above which a cell is not surprising

@@ -12,8 +12,6 @@ from glfm.frames.column import FloatArray
 from glfm.kinds.base import Kind
 from glfm.report.features import FeatureFacts, PatternFacts
 
-__all__ = ["view_data"]
-
 _TOP = 8
 _MOST = 14
 _POINTS = 200

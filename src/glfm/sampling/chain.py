@@ -20,8 +20,6 @@ from glfm.sampling.problem import LocalProblem, Problem
 from glfm.sampling.shard import Stopped
 from glfm.sampling.state import State
 
-__all__ = ["Chain"]
-
 _LARGE = 2**24  # pseudo-observations, 128 MB, from which on a sweep does not work on a copy
 
 _OF_THIS_PROCESS = ("sampler", "_gate", "_sweep_lock")

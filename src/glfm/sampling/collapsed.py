@@ -21,8 +21,6 @@ from glfm.sampling.shard import draw_cells, look
 from glfm.sampling.state import State
 from glfm.sampling.threshold_moves import move_column
 
-__all__ = ["MOST_FEATURES", "CollapsedSampler"]
-
 _ROWS_AT_ONCE = 2048  # between two checks of whether to stop
 
 MOST_FEATURES = 1000  # unless max_features allows more

@@ -16,8 +16,6 @@ from glfm.sampling.layout import Layout
 from glfm.sampling.problem import LocalProblem
 from glfm.sampling.state import State
 
-__all__ = ["Draw", "Draws", "column_cells"]
-
 
 @dataclass(frozen=True, eq=False)
 class Draw:

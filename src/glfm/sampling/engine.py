@@ -20,8 +20,6 @@ from glfm.sampling.parameters import Shared
 from glfm.sampling.problem import LocalProblem, Problem
 from glfm.sampling.progress import Progress
 
-__all__ = ["Engine", "Keeper", "LocalEngine", "check_workers", "choose_shards", "n_shards_of"]
-
 _PATIENCE = 2.0  # seconds after which a message explains a first sweep that takes long
 _ROWS_PER_SHARD, _MOST_SHARDS = 50_000, 64
 _MANY_ROWS = 20_000  # from which on the parallel sampler gives more effective draws per second: docs/scale.md

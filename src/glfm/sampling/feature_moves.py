@@ -26,8 +26,6 @@ from glfm.sampling.problem import Problem
 from glfm.sampling.shard import Shard
 from glfm.sampling.shard_group import ShardGroup
 
-__all__ = ["move_features"]
-
 _N_EXCHANGES = 2  # exclusive ors proposed per sweep, each of which takes a call of the shards
 
 

@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from glfm.frames.column import FloatArray
 from glfm.kinds.base import Kind
 
-__all__ = ["Layout"]
-
 
 @dataclass(frozen=True, eq=False)
 class Layout:

@@ -11,17 +11,6 @@ from glfm.frames.column import FloatArray
 from glfm.kernels.arrays import FeaturePrior, OrderedProbit
 from glfm.kernels.jit import Rng
 
-__all__ = [
-    "CellMessage",
-    "Counts",
-    "CutMessage",
-    "FlipMessage",
-    "ProposalMessage",
-    "ScatterMessage",
-    "StartMessage",
-    "Sums",
-]
-
 Counts = NDArray[np.int64]
 
 

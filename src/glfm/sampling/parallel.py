@@ -29,8 +29,6 @@ from glfm.sampling.starts import start_shards
 from glfm.sampling.state import State
 from glfm.sampling.threshold_moves import ThresholdMove, Turn
 
-__all__ = ["HybridSampler", "ParallelSweep", "shard_bounds"]
-
 _TURNS: tuple[Turn, ...] = ("even", "odd", "scale")
 
 

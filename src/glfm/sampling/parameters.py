@@ -8,12 +8,10 @@ import numpy as np
 
 from glfm.frames.column import FloatArray
 from glfm.kernels.arrays import FeaturePrior, NoisePrior
+from glfm.kernels.jit import Rng
 from glfm.kernels.random import gamma
 from glfm.kernels.weights import draw_noise_and_weights
-from glfm.kinds.base import Rng
 from glfm.sampling.problem import Problem
-
-__all__ = ["Shared", "draw_alpha", "draw_weights", "feature_prior"]
 
 
 class Shared(Protocol):

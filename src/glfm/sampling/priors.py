@@ -6,8 +6,6 @@ from typing import Self
 
 from glfm.errors import SchemaError
 
-__all__ = ["Priors", "Schedule"]
-
 
 @dataclass(frozen=True)
 class Priors:

@@ -16,8 +16,6 @@ from glfm.kinds.base import Evidence, Kind
 from glfm.sampling.layout import Layout
 from glfm.sampling.priors import Priors
 
-__all__ = ["ColumnFacts", "LocalProblem", "Problem", "RowlessProblem"]
-
 _ROWS_PER_BLOCK = 2048  # a block of pseudo-observations stays in the cache while its columns are drawn
 
 

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Self
 
-__all__ = ["Progress"]
-
 
 class Progress:
     """Bars on stderr, or nothing at all; `done` are the sweeps that each chain has made before."""

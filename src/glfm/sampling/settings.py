@@ -12,8 +12,6 @@ from sklearn.utils.validation import check_array, validate_data
 from glfm.errors import DataError, SchemaError
 from glfm.frames.frame import Frame
 
-__all__ = ["at_least_one", "check_budget", "check_table", "read_alpha", "read_pinned", "seed_sequence"]
-
 
 def read_alpha(alpha: object) -> tuple[float | None, tuple[float, float]]:
     """Return the fixed value, if any, and the gamma prior."""

@@ -30,8 +30,6 @@ from glfm.sampling.messages import (
 from glfm.sampling.problem import LocalProblem
 from glfm.sampling.start_steps import centred, draw_unexplained, observed_sums
 
-__all__ = ["Shard", "Stopped", "draw_cells", "look"]
-
 _ROWS_AT_ONCE = 8192  # between two looks at whether to stop
 
 

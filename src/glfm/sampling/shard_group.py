@@ -10,8 +10,6 @@ from typing import TypeVar
 from glfm.sampling.messages import FlipMessage
 from glfm.sampling.shard import Shard
 
-__all__ = ["LocalShards", "ShardGroup"]
-
 M = TypeVar("M")
 R = TypeVar("R")
 

@@ -21,16 +21,6 @@ from glfm.kernels.jit import Rng
 from glfm.kernels.random import fill_normals, uniform
 from glfm.sampling.problem import LocalProblem, Problem
 
-__all__ = [
-    "centred",
-    "draw_unexplained",
-    "draw_upper_share",
-    "most_features",
-    "observed_sums",
-    "one_blas_thread",
-    "rotated_components",
-]
-
 _MOST_FEATURES = 40
 _ROTATIONS = 3
 _BLAS = threading.Lock()  # the number of BLAS threads is the process's: whoever sets it must also restore it

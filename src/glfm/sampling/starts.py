@@ -15,8 +15,6 @@ from glfm.sampling.shard import Shard
 from glfm.sampling.shard_group import ShardGroup
 from glfm.sampling.start_steps import draw_upper_share, most_features, one_blas_thread, rotated_components
 
-__all__ = ["start_shards"]
-
 
 def start_shards(problem: Problem, shards: ShardGroup, shared: Shared) -> None:
     """Give the rows of all shards features and pseudo-observations to start from, see `start_steps`.

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from glfm.errors import SamplerError
 from glfm.frames.column import FloatArray
+from glfm.kernels.jit import Rng
 from glfm.kernels.random import stream
 from glfm.kernels.row_sums import sums_of_squares
 from glfm.kernels.weights import are_finite, is_increasing
-from glfm.kinds.base import Rng
 from glfm.sampling.problem import LocalProblem, Problem
 from glfm.sampling.start_steps import (
     centred,
@@ -24,8 +24,6 @@ from glfm.sampling.start_steps import (
     one_blas_thread,
     rotated_components,
 )
-
-__all__ = ["State"]
 
 _START_STEP = 0.2
 

@@ -21,8 +21,6 @@ from glfm.kernels.thresholds import (
 from glfm.kinds.base import Kind
 from glfm.sampling.parameters import Shared
 
-__all__ = ["ThresholdMove", "Turn", "move_column"]
-
 Turn = Literal["even", "odd", "scale"]
 
 

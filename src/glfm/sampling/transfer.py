@@ -11,8 +11,6 @@ from glfm.sampling.collapsed import CollapsedSampler
 from glfm.sampling.problem import LocalProblem
 from glfm.sampling.state import State
 
-__all__ = ["carried"]
-
 
 def carried(
     state: State, problem: LocalProblem, source: NDArray[np.intp], features: NDArray[Any] | None = None

@@ -15,8 +15,6 @@ from glfm.frames.frame import Frame
 from glfm.kinds import Kind
 from glfm.schema import Schema
 
-__all__ = ["Condition", "Unseen", "check_column", "check_columns", "check_unseen", "read_condition"]
-
 Unseen = Literal["error", "missing"]
 
 

@@ -11,8 +11,6 @@ from glfm.frames.column import FloatArray
 from glfm.frames.frame import Frame
 from glfm.kinds import Kind
 
-__all__ = ["encode"]
-
 
 def encode(frame: Frame, kinds: Mapping[str, Kind], unseen: str | None = None) -> FloatArray:
     """Encode the columns of `frame` that have a kind; raise `DataError` for values that a kind refuses.

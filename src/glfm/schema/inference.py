@@ -13,8 +13,6 @@ from glfm.frames.column import Column
 from glfm.frames.frame import Frame
 from glfm.kinds import KINDS, Kind, find_kind
 
-__all__ = ["infer_kinds"]
-
 _FEW = 20  # a column with at most this many distinct values is never taken for an id
 _ID_NAME = re.compile(
     r"(^|[^a-zA-Z])(id|key|code|uuid|no|nr|number|index)$|[a-z]Id$|ID$|patno$", re.IGNORECASE

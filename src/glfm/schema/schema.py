@@ -18,8 +18,6 @@ from glfm.schema.inference import infer_kinds
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Schema"]
-
 _FORMAT, _VERSION = "glfm-schema", 1
 _PAIR = re.compile(r"\[\n\s+([-+.\de]+),\n\s+([-+.\de]+)\n\s+\]")  # two numbers over four lines of JSON
 _HEAD = ("column", "kind", "details", "reason")

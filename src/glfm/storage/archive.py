@@ -20,8 +20,6 @@ from numpy.typing import NDArray
 
 from glfm.errors import FileError
 
-__all__ = ["Reader", "Writer", "expansion_limit", "remove_partial", "whole"]
-
 # A file may expand to _FREE bytes plus _RATIO times its size; more is refused before memory is allocated.
 _RATIO, _FREE = 100, 2**28
 _CHUNK = 2**24  # bytes written at once

@@ -19,8 +19,6 @@ from glfm.posterior.fit import Fit
 from glfm.sampling.draws import Draw, Draws
 from glfm.sampling.problem import LocalProblem, Problem
 
-__all__ = ["free_name", "to_arviz"]
-
 #: Names of variables and dimensions, which a column of the table cannot have too.
 _OURS = {
     *("chain", "draw", "row", "feature", "pseudo_column", "noisy_column", "between", "cell", "cells"),

@@ -19,8 +19,6 @@ from glfm.sampling.priors import Schedule
 from glfm.storage.archive import remove_partial
 from glfm.storage.model_files import Stage, read, read_stage, write
 
-__all__ = ["Checkpoint", "Checkpointing", "is_finished", "resumed"]
-
 _FREE = {
     "engine",
     "n_jobs",

@@ -27,8 +27,6 @@ from glfm.schema.encoding import encode
 from glfm.storage.archive import Reader, Writer, whole
 from glfm.storage.tables import pack, unpack
 
-__all__ = ["Stage", "read", "read_stage", "write"]
-
 _FORMAT, _VERSION = "glfm-model", 1
 _SMALLEST, _LARGEST = 1e-151, 1e151  # of the numbers of a fit: their squares are numbers too
 

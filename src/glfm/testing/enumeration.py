@@ -25,8 +25,6 @@ from glfm.testing.scores import score_table
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Enumeration", "Sampler", "enumerate_posterior", "visit"]
-
 _MOST_CLASSES = 100_000
 
 

@@ -6,8 +6,6 @@ import numpy as np
 
 from glfm.sampling.draws import Draw
 
-__all__ = ["assert_same_draws"]
-
 
 def assert_same_draws(draws: Sequence[Draw], expected: Sequence[Draw]) -> None:
     """Raise AssertionError unless two posteriors hold the same draws, bit for bit.

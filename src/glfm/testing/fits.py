@@ -13,8 +13,6 @@ from glfm.sampling.draws import Draw, Draws
 from glfm.sampling.problem import LocalProblem
 from glfm.schema import Schema
 
-__all__ = ["make_fit"]
-
 
 def make_fit(problem: LocalProblem, draws: Sequence[Draw], seed: np.random.SeedSequence | None = None) -> Fit:
     """Return a fit of a table of encoded cells, with draws that were made by hand."""

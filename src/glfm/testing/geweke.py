@@ -26,8 +26,6 @@ from glfm.testing.simulation import PriorDraw, row_means, simulate_cells, simula
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["geweke_scores"]
-
 _THRESHOLD_STEP = 0.8  # for a table of a few rows
 
 

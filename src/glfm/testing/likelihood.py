@@ -20,8 +20,6 @@ from glfm.kinds.numeric import NumericKind
 from glfm.kinds.ordinal import Ordinal
 from glfm.testing.rectangle import rectangle_log_probability
 
-__all__ = ["column_log_likelihood"]
-
 _LOG_STEP = 0.4  # of the trapezoid rule over the log precision, which converges geometrically
 _THRESHOLD_NODES = 20
 _THRESHOLD_REACH = 6.5  # prior standard deviations

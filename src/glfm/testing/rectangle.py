@@ -11,8 +11,6 @@ from glfm.frames.column import FloatArray
 from glfm.kernels.gaussian import cdf, interval_log_mass
 from glfm.kernels.jit import kernel
 
-__all__ = ["rectangle_log_probability"]
-
 _REACH = 8.0  # standard deviations beyond which the normal density is negligible
 _TENSOR_DIMENSIONS = 4  # up to here nested quadrature is faster than SciPy's quasi-Monte Carlo
 _MOST_NODES = 192

@@ -29,8 +29,6 @@ from glfm.testing.simulation import PriorDraw, simulate_prior
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Ranks", "sbc_ranks"]
-
 MakeChain = Callable[[Problem, Schedule, np.random.SeedSequence], Chain]
 
 

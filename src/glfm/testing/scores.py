@@ -13,8 +13,6 @@ from glfm.frames.column import FloatArray
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["batch_means", "score_table", "standard_errors"]
-
 
 def batch_means(samples: ArrayLike, n_batches: int = 100) -> FloatArray:
     """Return the means of consecutive batches of a chain, batches x quantities.

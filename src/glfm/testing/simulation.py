@@ -14,8 +14,6 @@ from glfm.frames.column import FloatArray
 from glfm.kinds.base import Kind
 from glfm.sampling.priors import Priors
 
-__all__ = ["PriorDraw", "simulate_cells", "simulate_prior"]
-
 
 @dataclass(eq=False)
 class PriorDraw:

@@ -26,8 +26,6 @@ from glfm.testing.simulation import simulate_prior
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["TRANSITIONS", "transition_scores"]
-
 # Weights or pseudo-observations that a transition integrates out are stale until a later one draws them.
 _STALE = {
     "draw_features": "B",

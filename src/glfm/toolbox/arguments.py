@@ -14,8 +14,6 @@ from glfm.errors import DataError, FitWarning, SchemaError
 from glfm.frames.column import FloatArray
 from glfm.kinds.mappings import Transform
 
-__all__ = ["Data", "Params", "init_default_params", "read", "read_letters", "read_params"]
-
 LETTERS = "gpnco"
 _KNOWN = (
     "missing",

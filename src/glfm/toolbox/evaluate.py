@@ -14,14 +14,6 @@ from glfm.kinds.base import Kind
 from glfm.toolbox.arguments import Params, read, read_letters, read_params
 from glfm.toolbox.hidden_dict import Hidden
 
-__all__ = [
-    "column_number",
-    "compute_log_likelihood",
-    "compute_map",
-    "compute_pdf",
-    "get_feature_patterns_sorted",
-]
-
 _MOST_COUNTS = 1000
 
 

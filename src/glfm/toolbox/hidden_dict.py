@@ -17,8 +17,6 @@ from glfm.posterior.alignment import feature_order
 from glfm.sampling.draws import Draw
 from glfm.toolbox.arguments import Data, Params
 
-__all__ = ["Hidden", "hidden_of", "learn_kinds", "read_features"]
-
 _OF_LETTER = {cls.letter: cls for cls in KINDS.values()}
 
 

@@ -21,8 +21,6 @@ from glfm.sampling.state import State
 from glfm.toolbox.arguments import Data, Params, read
 from glfm.toolbox.hidden_dict import hidden_of, learn_kinds, read_features
 
-__all__ = ["complete", "infer", "infer_draws", "schedule_of"]
-
 _MOST_DRAWS = 25  # per chain, whatever the number of sweeps
 
 

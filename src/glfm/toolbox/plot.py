@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from glfm.plots.panels import Scale
 
-__all__ = ["plot_patterns"]
-
 _HEIGHT, _WIDTH = 1.9, 2.9  # inches of a panel
 _POINTS = 200
 

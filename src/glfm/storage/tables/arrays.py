@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from glfm.storage.archive import Reader, Writer, whole
 from glfm.storage.tables.values import get_values, put_values
 
-__all__ = ["pack", "unpack"]
-
 
 def pack(array: NDArray[Any], place: str, writer: Writer) -> dict[str, Any]:
     """Add an array to a file; return its description."""

@@ -10,8 +10,6 @@ import numpy as np
 from glfm.storage.archive import Reader, Writer, whole
 from glfm.storage.tables.values import cannot, get_numbers, get_texts, put_numbers, put_values
 
-__all__ = ["pack", "pack_column", "unpack", "unpack_column"]
-
 _WORDS = {f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)}
 _NUMBERS = {"bool", "halffloat", "float", "double", *_WORDS}
 _SHORT = {"date32[day]", "time32[s]", "time32[ms]"}

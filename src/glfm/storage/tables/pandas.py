@@ -22,8 +22,6 @@ from glfm.storage.tables.values import (
     to_json,
 )
 
-__all__ = ["pack", "unpack"]
-
 # Time zones by name, not by the path of a file.
 _TIMES = re.compile(r"(?!.*dateutil)(datetime64|timedelta64|period)\[[\w ,:+/-]{1,80}\]")
 _MASKED = re.compile(r"U?Int(8|16|32|64)|Float(32|64)|boolean")

@@ -9,8 +9,6 @@ import numpy as np
 from glfm.storage.archive import Reader, Writer, whole
 from glfm.storage.tables.values import cannot, get_numbers, get_texts, get_values, put_numbers, put_values
 
-__all__ = ["pack", "unpack"]
-
 _NUMBERS = {f"{sign}Int{bits}" for sign in ("", "U") for bits in (8, 16, 32, 64)}
 _NUMBERS |= {"Boolean", "Float16", "Float32", "Float64"}
 _TIMES = {"Date", "Datetime", "Duration", "Time"}

@@ -15,17 +15,6 @@ from numpy.typing import NDArray
 from glfm.errors import FileError
 from glfm.storage.archive import Reader, Writer
 
-__all__ = [
-    "cannot",
-    "from_json",
-    "get_numbers",
-    "get_texts",
-    "get_values",
-    "put_numbers",
-    "put_values",
-    "to_json",
-]
-
 _PLAIN = (str, int, bool, type(None))
 
 
