@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -169,7 +169,7 @@ def sweep(
     result = Sensitivity(column, chosen, _name(column, kind, chosen, statistic), table)
     if threshold is not None:
         result.tipping(threshold)  # which refuses what is no number
-        result = Sensitivity(column, chosen, result.statistic, table, float(threshold))
+        result = replace(result, threshold=float(threshold))
     return result
 
 
@@ -245,12 +245,10 @@ def _mean_of(scores: FloatArray, share: bool) -> tuple[float, float]:
 
 def _read_answer(answer: Any) -> tuple[float, float | None]:
     """Return what a user's statistic gave: an estimate, and its variance if there is one."""
-    parts = (
-        list(answer) if isinstance(answer, tuple | list | np.ndarray) and np.ndim(answer) == 1 else [answer]
-    )
+    several = isinstance(answer, tuple | list | np.ndarray) and np.ndim(answer) == 1
     parts = [
         part.item() if isinstance(part, np.generic | np.ndarray) and part.size == 1 else part
-        for part in parts
+        for part in (answer if several else [answer])
     ]
     if len(parts) > 2 or not parts or not all(map(_is_number, parts)):
         raise DataError(
@@ -282,24 +280,12 @@ def _pooled(answers: Sequence[tuple[float, float | None]], mass: float) -> tuple
 
 def _crossing(delta: FloatArray, curves: Sequence[FloatArray]) -> float:
     """Return the delta nearest to 0 at which one of the curves changes its sign; NaN if none does."""
-    start = int(np.argmin(np.abs(delta)))
-    found = []
-    for way in (range(start, delta.size - 1), range(start - 1, -1, -1)):
-        for i in way:
-            at = [_root(delta[i : i + 2], curve[i : i + 2]) for curve in curves]
-            first = [root for root in at if not math.isnan(root)]
-            if first:
-                found.append(min(first, key=abs))
-                break
-    return min(found, key=abs, default=math.nan)
-
-
-def _root(delta: FloatArray, curve: FloatArray) -> float:
-    """Return where the line between two points is 0, if their signs differ."""
-    a, b = float(curve[0]), float(curve[1])
-    if (a > 0.0) == (b > 0.0):
-        return math.nan
-    return float(delta[0] + (delta[1] - delta[0]) * a / (a - b))
+    roots: list[float] = []
+    for curve in curves:
+        i = np.flatnonzero(np.diff(curve > 0.0))  # the line from point i to the next one crosses 0
+        at = delta[i] + (delta[i + 1] - delta[i]) * curve[i] / (curve[i] - curve[i + 1])
+        roots += at[~np.isnan(at)].tolist()
+    return min(roots, key=lambda root: (abs(root), -root), default=math.nan)
 
 
 # ---- words

@@ -87,10 +87,10 @@ class Changing(Fitted):
             none = np.zeros(new.n_rows, dtype=np.bool_)
             pinned = np.concatenate([fit.rows.pinned_rows, none if pinned_now is None else pinned_now])
         source = np.concatenate([np.arange(fit.rows.n_rows), np.full(new.n_rows, -1)])
-        placed = NewRows(x, fit.with_draws(_states(fit)), self.n_jobs)
-        return self._go_on(
-            _moved(fit, appended(fit.table, new), pinned, source, schedule, placed), time_budget
-        )
+        states = [Draw.of(fit.rows, chain.state, chain.index, 0) for chain in fit.chains]
+        placed = NewRows(x, fit.with_draws(states), self.n_jobs)
+        longer = _moved(fit, appended(fit.table, new), pinned, source, schedule, placed)
+        return self._go_on(longer, time_budget)
 
     def edit(
         self,
@@ -140,9 +140,8 @@ class Changing(Fitted):
                 _encoded(Frame.read(column.to_frame(name)), fit.schema, [name])
             named[name] = at[here], values
         source = np.arange(fit.rows.n_rows)
-        return self._go_on(
-            _moved(fit, edited(fit.table, named), fit.rows.pinned, source, schedule), time_budget
-        )
+        changed = _moved(fit, edited(fit.table, named), fit.rows.pinned, source, schedule)
+        return self._go_on(changed, time_budget)
 
     def remove(
         self,
@@ -194,11 +193,6 @@ class Changing(Fitted):
         )
 
 
-def _states(fit: Fit) -> list[Draw]:
-    """Return where the chains stand, as draws."""
-    return [Draw.of(fit.rows, chain.state, chain.index, 0) for chain in fit.chains]
-
-
 def _moved(
     fit: Fit,
     frame: Frame,
@@ -213,15 +207,11 @@ def _moved(
     """
     old = fit.rows
     problem = LocalProblem(old.kinds, encode(frame, old.kinds), old.priors, pinned)
-    states = [
-        carried(chain.state, problem, source, None if placed is None else placed.activations(i))
-        for i, chain in enumerate(fit.chains)
-    ]
-    chains = tuple(
-        Chain(problem, schedule, state, chain.index, chain.n_shards)
-        for state, chain in zip(states, fit.chains, strict=True)
-    )
-    return replace(fit, frame=frame, problem=problem, chains=chains, draws=Draws([]))
+    chains = []
+    for i, chain in enumerate(fit.chains):
+        state = carried(chain.state, problem, source, None if placed is None else placed.activations(i))
+        chains.append(Chain(problem, schedule, state, chain.index, chain.n_shards))
+    return replace(fit, frame=frame, problem=problem, chains=tuple(chains), draws=Draws([]))
 
 
 def _encoded(frame: Frame, schema: Schema, names: Iterable[str] | None = None) -> FloatArray:
