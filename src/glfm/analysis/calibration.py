@@ -168,20 +168,9 @@ def judge(
     hidden: NDArray[np.bool_],
     rng: np.random.Generator,
 ) -> Calibration:
-    """Hold the predictions of hidden cells against their values.
+    """Compare the predictions of hidden cells with their values.
 
-    Parameters
-    ----------
-    predictive
-        Of the table without the hidden cells.
-    kinds
-        As the fit without the hidden cells learnt them.
-    x
-        The whole table, encoded.
-    hidden
-        The hidden cells.
-    rng
-        Of the randomised transform.
+    `predictive` and `kinds` are those of the fit without the hidden cells, `x` is the whole table, encoded.
     """
     parts = []
     for d, (name, kind) in enumerate(kinds.items()):

@@ -125,7 +125,9 @@ class Sensitivity:
         ax.set_xlabel(f"delta: shift of the imputed cells of {self.column}")
         ax.set_ylabel(self.statistic)
         top = ax.secondary_xaxis("top")
-        top.set(**_top_ticks(self.table["imputed"]), xlabel=f"{what} of {where} in the imputed cells")
+        ticks = self.table["imputed"].iloc[:: -(-len(self.table) // 9)]  # at most nine
+        top.set_xticks(ticks.index.to_numpy(), [f"{value:.3g}" for value in ticks])
+        top.set_xlabel(f"{what} of {where} in the imputed cells")
         top.spines["top"].set_visible(False)
         return ax
 
@@ -298,9 +300,3 @@ def _name(column: str, kind: Kind, level: Any, statistic: Statistic | None) -> s
     if level is not None:
         return f"the share of {column} = {level}"
     return f"the mean of {column}" if kind.is_number else f"the mean level of {column}"
-
-
-def _top_ticks(imputed: pd.Series[float]) -> dict[str, Any]:
-    """Return at most nine of the deltas and what is imputed there."""
-    some = imputed.iloc[:: -(-len(imputed) // 9)]
-    return {"xticks": some.index.to_numpy(), "xticklabels": [f"{value:.3g}" for value in some]}

@@ -17,13 +17,7 @@ __all__ = ["Fitted"]
 
 
 class Fitted:
-    """Base of the verbs of `GLFM`: it holds a `Fit`, and each verb is a function of it.
-
-    Attributes
-    ----------
-    fit_
-        The fit.
-    """
+    """Base of the verbs of `GLFM`: it holds a `Fit`, and each verb is a function of it."""
 
     n_jobs: int | None
     unseen: Unseen

@@ -51,7 +51,7 @@ class Changing(Fitted):
         n_draws: int | None = None,
         time_budget: float | None = None,
     ) -> Self:
-        """Add rows to the table of the fit, and go on with them.
+        """Add rows to the table of the fit, go on with them, and return the model.
 
         The chains go on from where they are: each new row gets features that suit its cells, then all rows
         are swept. The draws so far were those of another table and are replaced. Kinds, levels and mappings
@@ -71,11 +71,6 @@ class Changing(Fitted):
             Draws of each chain; None: as many as the chains were last to make, equally far apart.
         time_budget
             Seconds after which the chains stop, with a warning if that is before their end.
-
-        Returns
-        -------
-        GLFM
-            The model itself.
         """
         schedule = self._next_schedule(n_warmup, n_draws, time_budget)
         fit, new = self.fit_, Frame.read(rows)
@@ -100,7 +95,7 @@ class Changing(Fitted):
         n_draws: int | None = None,
         time_budget: float | None = None,
     ) -> Self:
-        """Set cells of the table of the fit to other values, or make them holes, and go on.
+        """Set cells of the table of the fit to other values, or make them holes; go on, and return the model.
 
         Parameters
         ----------
@@ -109,11 +104,6 @@ class Changing(Fitted):
             None or NaN makes the cell a hole. A level that the fit did not know is refused.
         n_warmup, n_draws, time_budget
             As in `append`.
-
-        Returns
-        -------
-        GLFM
-            The model itself.
 
         Examples
         --------
@@ -151,7 +141,7 @@ class Changing(Fitted):
         n_draws: int | None = None,
         time_budget: float | None = None,
     ) -> Self:
-        """Take rows out of the table of the fit, and go on without them.
+        """Take rows out of the table of the fit, go on without them, and return the model.
 
         Parameters
         ----------
@@ -159,11 +149,6 @@ class Changing(Fitted):
             Labels of the pandas index (otherwise positions, from 0): one, or several.
         n_warmup, n_draws, time_budget
             As in `append`.
-
-        Returns
-        -------
-        GLFM
-            The model itself.
         """
         schedule = self._next_schedule(n_warmup, n_draws, time_budget)
         alone = isinstance(rows, tuple) or not isinstance(rows, Iterable) or isinstance(rows, str | bytes)
