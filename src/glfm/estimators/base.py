@@ -1,9 +1,10 @@
-"""What all verbs of a fitted estimator share."""
+"""What the estimators share."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from glfm.analysis.summary import Summary
@@ -13,7 +14,18 @@ from glfm.sampling.settings import check_table
 from glfm.schema import Schema
 from glfm.schema.conditions import Unseen
 
-__all__ = ["Fitted"]
+__all__ = ["Fitted", "MixedTableEstimator"]
+
+
+class MixedTableEstimator(BaseEstimator):  # type: ignore[misc]
+    """A scikit-learn estimator of tables with holes, text and categories."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        return tags
 
 
 class Fitted:
