@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -23,7 +24,7 @@ from glfm.schema.encoding import encode
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-MASSES = (0.5, 0.8, 0.9, 0.95)
+_COVERS = {"cover_50": 0.5, "cover_80": 0.8, "cover_90": 0.9, "cover_95": 0.95}  # masses of intervals
 _CHANCE = 2.6  # standard errors that chance alone hardly passes, in any of four masses
 _FEWEST = 20  # cells from which coverage can be judged
 
@@ -71,9 +72,9 @@ class Calibration:
 
             _, ax = plt.subplots(figsize=(7.0, 4.2), layout="constrained")
         kinds = self.table.drop(index="all")
-        observed = {str(kind): row[_covers()].to_numpy(np.float64) for kind, row in kinds.iterrows()}
+        observed = {str(kind): row[list(_COVERS)].to_numpy(np.float64) for kind, row in kinds.iterrows()}
         sizes = {str(kind): int(n) for kind, n in kinds["hidden"].items()}
-        draw_coverage(MASSES, observed, sizes, ax=ax)
+        draw_coverage(list(_COVERS.values()), observed, sizes, ax=ax)
         return ax
 
 
@@ -128,10 +129,8 @@ def choose_hidden(
     for d, kind in enumerate(kinds.values()):
         observed = np.flatnonzero(~np.isnan(x[:, d]))
         wanted = min(max(1, round(fraction * observed.size)), observed.size - 1)
-        left: dict[float, int] = {}
-        for value in x[observed, d].tolist():
-            if kind.n_levels or value == 0.0 or value in kind.atoms:
-                left[value] = left.get(value, 0) + 1
+        counts = Counter(x[observed, d].tolist())
+        left = {v: n for v, n in counts.items() if kind.n_levels or v == 0.0 or v in kind.atoms}
         for row in rng.permutation(observed):
             if wanted <= 0:
                 break
@@ -158,20 +157,9 @@ def judge(
     hidden: NDArray[np.bool_],
     rng: np.random.Generator,
 ) -> Calibration:
-    """Hold the predictions of hidden cells against their values.
+    """Compare the predictions of hidden cells with their values.
 
-    Parameters
-    ----------
-    predictive
-        Of the table without the hidden cells.
-    kinds
-        As the fit without the hidden cells learnt them.
-    x
-        The whole table, encoded.
-    hidden
-        The hidden cells.
-    rng
-        Of the randomised transform.
+    `predictive` and `kinds` are those of the fit without the hidden cells, `x` is the whole table, encoded.
     """
     parts = []
     for d, (name, kind) in enumerate(kinds.items()):
@@ -179,8 +167,7 @@ def judge(
         if not rows.size:
             continue
         seen = x[~hidden[:, d] & ~np.isnan(x[:, d]), d]
-        truth = x[rows, d]
-        part = _judge_column(predictive.cells(name, rows), truth, seen, rng)
+        part = _judge_column(predictive.cells(name, rows), x[rows, d], seen, rng)
         parts.append(part.assign(column=name, kind=kind.name))
     cells = pd.concat(parts, ignore_index=True)
     columns = cells.groupby("column", sort=False)[["kind"]].first().join(_averages(cells, "column"))
@@ -232,12 +219,8 @@ def _loss(guess: FloatArray, truth: FloatArray, power: int, unit: float) -> Floa
     return np.asarray(np.abs(guess - truth) / unit) ** power
 
 
-def _covers() -> list[str]:
-    return [f"cover_{100 * mass:.0f}" for mass in MASSES]
-
-
 def _averages(cells: pd.DataFrame, by: str) -> pd.DataFrame:
-    covered = {name: cells["mass"] < mass for name, mass in zip(_covers(), MASSES, strict=True)}
+    covered = {name: cells["mass"] < mass for name, mass in _COVERS.items()}
     scores = ["log_score", "log_score_alone", "error", "error_alone"]
     groups = cells.assign(**covered).groupby(by, sort=False)
     table = groups[[*covered, *scores]].mean()
@@ -254,15 +237,14 @@ def coverage_in_words(table: pd.DataFrame) -> str:
     if n < _FEWEST:
         few = f"{n} hidden cell is" if n == 1 else f"{n} hidden cells are"
         return f"{few} too few to judge intervals by: raise fraction, or trust a larger table."
-    mass, z = _worst(total)
-    words = f"{mass:.0%} intervals covered {total[f'cover_{100 * mass:.0f}']:.0%} of {n} hidden cells"
-    words += f": {_judgement(z)}."
+    name, z = _worst(total)
+    words = f"{_COVERS[name]:.0%} intervals covered {total[name]:.0%} of {n} hidden cells: {_judgement(z)}."
     off = []
     for kind, row in rows.items():
-        mass, z_kind = _worst(row)
+        name, z_kind = _worst(row)
         if abs(z_kind) >= _CHANCE + 0.4 and (abs(z) < _CHANCE or z * z_kind < 0) and row["hidden"] >= _FEWEST:
-            share = row[f"cover_{100 * mass:.0f}"]
-            off.append(f"those of {kind} columns were {_judgement(z_kind)} ({share:.0%} at {mass:.0%})")
+            share = f"{row[name]:.0%} at {_COVERS[name]:.0%}"
+            off.append(f"those of {kind} columns were {_judgement(z_kind)} ({share})")
     if off:
         return f"{words} But {' and '.join(off)}."
     gain = total["log_score"] - total["log_score_alone"]
@@ -271,15 +253,15 @@ def coverage_in_words(table: pd.DataFrame) -> str:
     return f"{words} The other cells of a row gained {gain:.2f} nats per hidden cell over its column alone."
 
 
-def _worst(row: Mapping[str, float]) -> tuple[float, float]:
-    """Return the mass to speak of and how far its coverage is off, in binomial standard errors."""
+def _worst(row: Mapping[str, float]) -> tuple[str, float]:
+    """Return the coverage to speak of and how far it is off, in binomial standard errors."""
     z = {
-        mass: float((row[name] - mass) / np.sqrt(mass * (1.0 - mass) / row["hidden"]))
-        for name, mass in zip(_covers(), MASSES, strict=True)
+        name: float((row[name] - mass) / np.sqrt(mass * (1.0 - mass) / row["hidden"]))
+        for name, mass in _COVERS.items()
     }
-    worst = max(z, key=lambda mass: abs(z[mass]))
-    mass = 0.9 if abs(z[worst]) < _CHANCE or abs(z[0.9]) >= _CHANCE else worst
-    return mass, z[mass]
+    worst = max(z, key=lambda name: abs(z[name]))
+    name = "cover_90" if abs(z[worst]) < _CHANCE or abs(z["cover_90"]) >= _CHANCE else worst
+    return name, z[name]
 
 
 def _judgement(z: float) -> str:

@@ -57,11 +57,9 @@ class Dependence:
         self, measure: Measure, mass: float | None
     ) -> pd.DataFrame | tuple[pd.DataFrame, pd.DataFrame]:
         """Return the average over draws, or an interval; see `GLFM.dependence`."""
-        if mass is None or measure not in ("mi", "probability"):
-            return self.frame(measure)
-        if measure == "probability":
+        if mass is not None and measure == "probability":
             raise SchemaError('mass is for measure="mi": a probability is itself a share of the draws.')
-        return self.interval(mass)
+        return self.interval(mass) if mass is not None and measure == "mi" else self.frame(measure)
 
     def frame(self, measure: Measure = "mi") -> pd.DataFrame:
         """Return the average over draws."""

@@ -10,6 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from glfm.frames.column import FloatArray
+from glfm.frames.dtypes import object_array
 from glfm.frames.times import format_days
 from glfm.kinds.base import Kind
 from glfm.posterior.alignment import Alignment
@@ -32,17 +33,7 @@ def feature_effects(fit: Fit, aligned: Alignment, mass: float = 0.9) -> pd.DataF
     """Return what each feature changes in each column.
 
     For some rows of the table (50, evenly spaced; fewer for columns of many levels) and some draws (50), the
-    feature is switched on and off while the row's other features stay as they are.
-
-    Returns
-    -------
-    pandas.DataFrame
-        One row per feature and column, and per level of columns that have levels. `level` is None for numbers
-        and for an ordinal column as a whole. `without` and `with` are means over rows and draws: of the value
-        of a number, of the position (from 1) of an ordinal's level, of the probability of a level. `effect`
-        is the difference in standard deviations: of the column's pseudo-observations for numbers and
-        ordinals, of being at that level (by its observed share) for levels. `lower` and `upper` hold its
-        central `mass` over draws.
+    feature is switched on and off while the row's other features stay as they are; see `GLFM.effects`.
     """
     problem, draws = fit.problem, fit.draws
     chosen = np.unique(np.append(spaced(len(draws), _MOST_DRAWS), aligned.chosen))
@@ -55,8 +46,20 @@ def feature_effects(fit: Fit, aligned: Alignment, mass: float = 0.9) -> pd.DataF
             found = np.flatnonzero(aligned.found[t])
             if found.size:
                 switched = _switch(draws[t], d, measures.rows(problem.n_rows), aligned.partner[t, found])
-                without[i, found], having[i, found], effect[i, found] = measures.of(*switched)
-        parts.append(_table(name, measures.levels, aligned.names, without, having, effect, mass))
+                without[i, found], having[i, found], effect[i, found] = measures.of(switched)
+        lower, upper = central(effect, mass)
+        levels = np.tile(object_array(measures.levels), len(aligned.names))
+        table = {
+            "feature": np.repeat(np.array(aligned.names, dtype=object), len(measures.levels)),
+            "column": name,
+            "level": pd.Series(levels, dtype=object),
+            "effect": np.nanmean(effect, axis=0).ravel(),
+            "lower": lower.ravel(),
+            "upper": upper.ravel(),
+            "without": np.nanmean(without, axis=0).ravel(),
+            "with": np.nanmean(having, axis=0).ravel(),
+        }
+        parts.append(pd.DataFrame(table))
     columns = ["feature", "column", "level", "effect", "lower", "upper", "without", "with"]
     whole = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
     order = pd.Categorical(whole["feature"], categories=aligned.names, ordered=True)
@@ -73,35 +76,8 @@ def influence(draw: Draw, d: int, facts: ColumnFacts) -> FloatArray:
         return np.empty(0)
     measures = _measures(draw.layout.kind(d), facts.level_counts[d])
     rows, features = measures.rows(draw.packed.shape[0]), np.arange(draw.n_features)
-    size = np.abs(measures.of(*_switch(draw, d, rows, features))[2])
+    size = np.abs(measures.of(_switch(draw, d, rows, features))[2])
     return np.asarray(size[:, 0] if size.shape[1] > measures.unit.size else size.max(axis=1))
-
-
-def _table(
-    name: str,
-    levels: list[object],
-    features: list[str],
-    without: FloatArray,
-    having: FloatArray,
-    effect: FloatArray,
-    mass: float,
-) -> pd.DataFrame:
-    """Return one column's part of the effects from draws x features x measures."""
-    lower, upper = central(effect, mass)
-    each = np.empty(len(levels), dtype=object)  # a level may itself be a sequence
-    each[:] = levels
-    return pd.DataFrame(
-        {
-            "feature": np.repeat(np.array(features, dtype=object), len(levels)),
-            "column": name,
-            "level": pd.Series(np.tile(each, len(features)), dtype=object),
-            "effect": np.nanmean(effect, axis=0).ravel(),
-            "lower": lower.ravel(),
-            "upper": upper.ravel(),
-            "without": np.nanmean(without, axis=0).ravel(),
-            "with": np.nanmean(having, axis=0).ravel(),
-        }
-    )
 
 
 def central(values: FloatArray, mass: float) -> tuple[FloatArray, FloatArray]:
@@ -120,12 +96,12 @@ class _Switched:
     off: FloatArray
     on: FloatArray
     spread: float  # of the first pseudo-column over rows, with noise
+    variance: float
+    theta: FloatArray
 
 
-def _switch(
-    draw: Draw, d: int, rows: NDArray[np.intp], features: NDArray[np.intp]
-) -> tuple[_Switched, float, FloatArray]:
-    """Return a column's locations without and with each feature, its noise variance and its thresholds."""
+def _switch(draw: Draw, d: int, rows: NDArray[np.intp], features: NDArray[np.intp]) -> _Switched:
+    """Return a column without and with each feature."""
     bias = int(draw.layout.bias)
     weights = draw.weights[:, draw.layout.slices[d]]
     Z = draw.activations_of(rows)
@@ -133,11 +109,8 @@ def _switch(
     off = location - Z[:, bias + features].T[:, :, None] * weight[:, None, :]
     variance = float(draw.variances[d])
     first = (draw.activations @ weights[:, :1]).var() if weights.shape[1] else 0.0
-    return (
-        _Switched(off, off + weight[:, None, :], float(np.sqrt(first + variance))),
-        variance,
-        draw.thetas[d],
-    )
+    spread = float(np.sqrt(first + variance))
+    return _Switched(off, off + weight[:, None, :], spread, variance, draw.thetas[d])
 
 
 @dataclass(frozen=True)
@@ -150,19 +123,16 @@ class _Measures:
 
     def rows(self, n_rows: int) -> NDArray[np.intp]:
         """Return the rows to look at."""
-        n_levels = self.unit.size
-        most = min(n_rows, max(_MOST_CELLS // max(n_levels, 1), 8), _MOST_ROWS)
-        return spaced(n_rows, most)
+        return spaced(n_rows, min(max(_MOST_CELLS // max(self.unit.size, 1), 8), _MOST_ROWS))
 
-    def of(
-        self, switched: _Switched, variance: float, theta: FloatArray
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def of(self, switched: _Switched) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return measures without and with each feature, averaged over rows, and the effects."""
+        variance, theta = switched.variance, switched.theta
         off, on = (self._measure(part, variance, theta) for part in (switched.off, switched.on))
         effect = np.empty_like(off)
-        n_levels = self.unit.size
-        effect[:, -n_levels or off.shape[1] :] = (on - off)[:, -n_levels or off.shape[1] :] / self.unit
-        if n_levels < off.shape[1]:  # numbers and ordinals have a direction of their own
+        first = off.shape[1] - self.unit.size  # level
+        effect[:, first:] = (on - off)[:, first:] / self.unit
+        if first:  # numbers and ordinals have a direction of their own
             step = (switched.on - switched.off)[:, 0, 0] / switched.spread
             effect[:, 0] = self.kind.direction * step
         return off, on, effect

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from glfm.analysis.similarity import similarities
 from glfm.errors import DataError, SchemaError
 from glfm.frames.column import FloatArray
+from glfm.frames.dtypes import object_array
 from glfm.frames.times import format_time
 from glfm.kinds.cells import Cells
 from glfm.posterior.alignment import Alignment
@@ -21,7 +22,7 @@ from glfm.posterior.fit import Fit
 from glfm.posterior.predictive import tail_of
 from glfm.posterior.row_choice import is_table, position, read_rows
 from glfm.posterior.rows import NewRows
-from glfm.posterior.uncertainty import cell_table
+from glfm.posterior.uncertainty import cell_frame
 from glfm.sampling.draws import Draw, column_cells
 from glfm.sampling.problem import Problem
 from glfm.schema.conditions import check_column
@@ -98,24 +99,12 @@ class Explanation:
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """The cell to explain.
+    """The cell to explain."""
 
-    Parameters
-    ----------
-    x
-        Encoded cells of its row, NaN in the holes.
-    column
-        Number of its column.
-    label
-        Of its row.
-    position
-        Of its row among those of the fit; None: the row is new.
-    """
-
-    x: FloatArray
+    x: FloatArray  # encoded cells of its row, NaN in the holes
     column: int
-    label: Any
-    position: int | None
+    label: Any  # of its row
+    position: int | None  # of its row among those of the fit; None: the row is new
 
 
 def ask_why(fit: Fit, row: Any, column: str) -> Question:
@@ -148,23 +137,22 @@ def explain(
     problem, draws = fit.problem, fit.draws
     d, kind = question.column, problem.layout.kind(question.column)
     kept = [features_of_others(draw, question.position) for draw in draws]
-    fewer = [
-        without_row(draw, question.position, features) for draw, features in zip(draws, kept, strict=True)
-    ]
-    others = fit.with_draws(fewer)
+    pairs = zip(draws, kept, strict=True)
+    others = fit.with_draws([without_row(draw, question.position, features) for draw, features in pairs])
     x = question.x.copy()
     x[d] = np.nan
     given = np.flatnonzero(~np.isnan(x))
     placed = PlacedRow(x, given, others, n_jobs)
     cells = placed.cells(d)
-    table, value = _predictions(cells, problem.facts.spreads[d], tail)
+    table = cell_frame(cells, problem.facts.spreads[d], tail)[_ENDS]
+    level = 0 if kind.is_ordered else int(cells.mode()[0])
     return Explanation(
         row=question.label,
         column=problem.names[d],
         observed=None if np.isnan(question.x[d]) else kind.decode(question.x[[d]])[0],
         prediction=table.iloc[0].rename(None),
-        features=_features(fewer, kept, aligned, placed, d, value),
-        columns=_columns(problem, x, given, cells, table.iloc[1:], value, problem.facts.spreads[d]),
+        features=_features(others.draws, kept, aligned, placed, d, level),
+        columns=_columns(problem, x, given, cells, table.iloc[1:], level, problem.facts.spreads[d]),
         rows=_rows(others, placed, question, top),
     )
 
@@ -176,13 +164,7 @@ class PlacedRow:
     would be mostly chance.
     """
 
-    def __init__(
-        self,
-        x: FloatArray,
-        given: NDArray[np.intp],
-        fit: Fit,
-        n_jobs: int | None,
-    ) -> None:
+    def __init__(self, x: FloatArray, given: NDArray[np.intp], fit: Fit, n_jobs: int | None) -> None:
         each = np.tile(x, (1 + given.size, 1))
         each[1 + np.arange(given.size), given] = np.nan
         self._draws = fit.draws
@@ -223,27 +205,13 @@ def without_row(draw: Draw, position: int | None, features: NDArray[np.intp]) ->
     return replace(draw, weights=weights, packed=np.packbits(rest, axis=1))
 
 
-def _predictions(cells: Cells, spread: float, tail: float) -> tuple[pd.DataFrame, NDArray[np.intp]]:
-    """Return the predictions of all cells, and the level (0 for a number) that the first of them predicts."""
-    table = cell_table(cells, spread, tail)
-    level = table["value"].to_numpy()[:1].astype(np.intp) if cells.kind.n_levels else np.zeros(1)
-    for name in ("value", "lower", "upper"):
-        if name in table:
-            table[name] = cells.kind.decode(table[name].to_numpy()).astype(object)
-        else:
-            table[name] = np.full(len(table), None)
-    if "probability" not in table:
-        table["probability"] = np.nan
-    return table[_ENDS], level.astype(np.intp)
-
-
 def _features(
     draws: Sequence[Draw],
     kept: Sequence[NDArray[np.intp]],
     aligned: Alignment,
     placed: PlacedRow,
     d: int,
-    value: NDArray[np.intp],
+    level: int,
 ) -> pd.DataFrame:
     """Return what each feature does to the row, averaged over the draws that have it."""
     n_features = len(aligned.names)
@@ -262,8 +230,8 @@ def _features(
         here = placed.rows.location(t, placed.itself, part)
         off = here[:, None, :] - z[:, :, None] * weight  # placings x features x free pseudo-columns
         has[found] += z.mean(axis=0)
-        without[found] += _measure(draw, d, off, value)
-        having[found] += _measure(draw, d, off + weight, value)
+        without[found] += _measure(draw, d, off, level)
+        having[found] += _measure(draw, d, off + weight, level)
         count[found] += 1.0
     some = np.flatnonzero(count)
     has, without, having = (part[some] / count[some] for part in (has, without, having))
@@ -276,7 +244,7 @@ def _features(
     return table.iloc[np.argsort(-table["contribution"].abs().to_numpy(), kind="stable")]
 
 
-def _measure(draw: Draw, d: int, location: FloatArray, value: NDArray[np.intp]) -> FloatArray:
+def _measure(draw: Draw, d: int, location: FloatArray, level: int) -> FloatArray:
     """Return the mean of numbers, the mean position of ordinals, the probability of one level of others.
 
     `location` is placings x features x free pseudo-columns, and placings are averaged.
@@ -287,7 +255,7 @@ def _measure(draw: Draw, d: int, location: FloatArray, value: NDArray[np.intp]) 
     if kind.is_ordered:
         each = kind.mean(flat, variance, theta)
     else:
-        each = kind.probabilities(flat, variance, theta)[:, value[0]]
+        each = kind.probabilities(flat, variance, theta)[:, level]
     return np.asarray(each.reshape(location.shape[:2]).mean(axis=0))
 
 
@@ -297,19 +265,17 @@ def _columns(
     given: NDArray[np.intp],
     cells: Cells,
     table: pd.DataFrame,
-    value: NDArray[np.intp],
+    level: int,
     spread: float,
 ) -> pd.DataFrame:
     """Return what is predicted without each given column."""
     if cells.kind.is_number:
         middle = cells.kind.direction * np.mean(cells.locations, axis=0)[:, 0] / np.sqrt(spread)
     else:
-        middle = cells.mean() if cells.kind.is_ordered else cells.probabilities[:, value[0]]
+        middle = cells.mean() if cells.kind.is_ordered else cells.probabilities[:, level]
     kinds = list(problem.kinds.values())
-    known = np.empty(given.size, dtype=object)
-    known[:] = [kinds[j].decode(x[[j]])[0] for j in given]
     table = table.set_axis(pd.Index([problem.names[j] for j in given], name="column", dtype=object))
-    table.insert(0, "given", known)
+    table.insert(0, "given", object_array(kinds[j].decode(x[[j]])[0] for j in given))
     table["shift"] = middle[0] - middle[1:]
     return table.iloc[np.argsort(-table["shift"].abs().to_numpy(), kind="stable")]
 

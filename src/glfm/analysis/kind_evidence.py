@@ -41,6 +41,8 @@ _DECISIVE = 3.0  # standard errors by which another kind must beat the one chose
 _FIRST = Schedule(n_warmup=100, n_draws=1)  # with the kinds chosen by rule
 _REST = Schedule(n_warmup=25, n_draws=40)  # with others, from there
 
+_COLUMNS = ["column", "kind", "cells", "log_score", "difference", "error", "chosen"]
+
 _NUMBER = re.compile(r"\d+(\.\d+)?")
 _BELOW = re.compile(r"<|under|below|less|up to")
 _ABOVE = re.compile(r">|over|above|more")
@@ -48,19 +50,11 @@ _ABOVE = re.compile(r">|over|above|more")
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """What was found out about the kinds of doubtful columns.
-
-    Attributes
-    ----------
-    kinds, reasons
-        Of these columns.
-    table
-        One row per column and plausible kind; see `Schema.evidence`.
-    """
+    """What was found out about the kinds of doubtful columns."""
 
     kinds: dict[str, Kind]
     reasons: dict[str, str]
-    table: pd.DataFrame
+    table: pd.DataFrame  # one row per column and plausible kind; see `Schema.evidence`
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,16 +108,15 @@ def weigh(
         for name, kind in known.items()
     }
     trials = _trials(known, learnt, encoded, rng) if learnt else []
-    scores = {name: _scores(name, trials, encoded[name]) for name in learnt}
     found: dict[str, Kind] = {}
     words: dict[str, str] = {}
     parts = []
     for name, some in learnt.items():
-        part, best = _compare(scores[name], some)
+        part, best = _compare(_scores(name, trials, encoded[name]), some)
         found[name], words[name] = some[best], _reason(reasons[name], part, best)
         parts.append(part.assign(column=name))
-    table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=["column", *_COLUMNS])
-    return Evidence(found, words, table[["column", *_COLUMNS]])
+    table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=_COLUMNS)
+    return Evidence(found, words, table[_COLUMNS])
 
 
 def _trials(
@@ -201,9 +194,6 @@ def log_probability(chain: Chain, d: int, rows: NDArray[np.intp], x: FloatArray)
     return cells.log_mass_near(x)
 
 
-_COLUMNS = ["kind", "cells", "log_score", "difference", "error", "chosen"]
-
-
 def _compare(scores: pd.DataFrame, kinds: list[Kind]) -> tuple[pd.DataFrame, int]:
     """Return what hidden cells say of each plausible kind, and the number of the one to take.
 
@@ -240,24 +230,18 @@ def _reason(rule: str, part: pd.DataFrame, best: int) -> str:
     """Return the reason of a kind: the rule, and what the hidden cells say of it."""
     n = int(part["cells"].iloc[0])
     if n < _FEWEST:
-        return f"{rule}; too few cells to weigh it against {_listing(part['kind'].iloc[1:])}"
+        return f"{rule}; too few cells to weigh it against {' or '.join(part['kind'].iloc[1:])}"
     if best:
         gain = f"{part['difference'].iloc[best]:.2f} ± {part['error'].iloc[best]:.2f}"
         return (
             f"predicts {n} hidden cells better than {part['kind'].iloc[0]} by {gain} nats each; the rule "
             f"said: {rule}"
         )
-    rival = int(part["log_score"].iloc[1:].to_numpy().argmax()) + 1
-    gain = (
-        f"{part['kind'].iloc[rival]} {part['difference'].iloc[rival]:+.2f} ± {part['error'].iloc[rival]:.2f}"
-    )
-    decided = part["difference"].iloc[rival] < -_DECISIVE * part["error"].iloc[rival]
+    rival = part.iloc[int(part["log_score"].iloc[1:].to_numpy().argmax()) + 1]
+    decided = rival["difference"] < -_DECISIVE * rival["error"]
     verdict = "hidden cells agree" if decided else "hidden cells do not decide"
+    gain = f"{rival['kind']} {rival['difference']:+.2f} ± {rival['error']:.2f}"
     return f"{rule}; {verdict}: {gain} nats for each of {n}"
-
-
-def _listing(names: pd.Series[str]) -> str:
-    return " or ".join(names)
 
 
 def levels_by_number(levels: tuple[Any, ...]) -> tuple[Any, ...] | None:

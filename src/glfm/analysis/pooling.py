@@ -122,21 +122,21 @@ def _of_results(results: Any) -> tuple[list[Any], list[Any], float | None]:
 def _matrix(values: Any, what: str, order: list[str] | None = None) -> tuple[FloatArray, list[str] | None]:
     """Return imputations x terms, and the names of the terms if they have any."""
     if isinstance(values, pd.DataFrame):
-        names = [str(name) for name in values.columns]
-        table = dict(zip(names, values.to_numpy(dtype=np.float64).T, strict=True))
-        return _ordered(table, names, order, what)
+        values = [row for _, row in values.iterrows()]
     items = list(values) if isinstance(values, Iterable) else [values]
     if items and all(isinstance(item, pd.DataFrame) for item in items):  # covariance matrices with names
         items = [pd.Series(np.diag(item), index=item.columns) for item in items]
     if items and all(isinstance(item, pd.Series | dict) for item in items):
         rows = [{str(name): float(value) for name, value in item.items()} for item in items]
         names = list(rows[0])
-        table = {name: np.array([row.get(name, np.nan) for row in rows]) for name in names}
         if any(set(row) != set(names) for row in rows):
             raise DataError(
                 f"The {what} of the imputations differ in their terms: fit the same model to each."
             )
-        return _ordered(table, names, order, what)
+        wanted = names if order is None else order
+        if set(wanted) != set(names):
+            raise DataError(f"The {what} are of {', '.join(names)} but the estimates of {', '.join(wanted)}.")
+        return np.array([[row[name] for name in wanted] for row in rows]), wanted
     try:
         array = np.asarray(items, dtype=np.float64)
     except (TypeError, ValueError):
@@ -152,15 +152,6 @@ def _matrix(values: Any, what: str, order: list[str] | None = None) -> tuple[Flo
             "one column per term are needed."
         )
     return array.reshape(array.shape[0], -1), None
-
-
-def _ordered(
-    table: dict[str, FloatArray], names: list[str], order: list[str] | None, what: str
-) -> tuple[FloatArray, list[str]]:
-    wanted = names if order is None else order
-    if set(wanted) != set(names):
-        raise DataError(f"The {what} are of {', '.join(names)} but the estimates of {', '.join(wanted)}.")
-    return np.column_stack([table[name] for name in wanted]), wanted
 
 
 def _labels(terms: Sequence[str] | None, names: list[str] | None, n_terms: int) -> list[str]:
@@ -186,8 +177,7 @@ def _check_numbers(q: FloatArray, u: FloatArray, labels: list[str]) -> None:
 
 def _complete_df(df: ArrayLike | None, n_terms: int) -> FloatArray:
     try:
-        degrees = np.asarray(np.inf if df is None else df, dtype=np.float64)
-        degrees = np.broadcast_to(degrees, (n_terms,))
+        degrees = np.broadcast_to(np.asarray(np.inf if df is None else df, dtype=np.float64), (n_terms,))
     except (TypeError, ValueError):
         raise DataError(f"df is one number, one per term ({n_terms}), or None, not {df!r}.") from None
     if not (degrees > 0).all():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -123,7 +123,9 @@ class Sensitivity:
         ax.set_xlabel(f"delta: shift of the imputed cells of {self.column}")
         ax.set_ylabel(self.statistic)
         top = ax.secondary_xaxis("top")
-        top.set(**_top_ticks(self.table["imputed"]), xlabel=f"{what} of {where} in the imputed cells")
+        ticks = self.table["imputed"].iloc[:: -(-len(self.table) // 9)]  # at most nine
+        top.set_xticks(ticks.index.to_numpy(), [f"{value:.3g}" for value in ticks])
+        top.set_xlabel(f"{what} of {where} in the imputed cells")
         top.spines["top"].set_visible(False)
         return ax
 
@@ -167,7 +169,7 @@ def sweep(
     result = Sensitivity(column, chosen, _name(column, kind, chosen, statistic), table)
     if threshold is not None:
         result.tipping(threshold)  # which refuses what is no number
-        result = Sensitivity(column, chosen, result.statistic, table, float(threshold))
+        result = replace(result, threshold=float(threshold))
     return result
 
 
@@ -243,12 +245,10 @@ def _mean_of(scores: FloatArray, share: bool) -> tuple[float, float]:
 
 def _read_answer(answer: Any) -> tuple[float, float | None]:
     """Return what a user's statistic gave: an estimate, and its variance if there is one."""
-    parts = (
-        list(answer) if isinstance(answer, tuple | list | np.ndarray) and np.ndim(answer) == 1 else [answer]
-    )
+    several = isinstance(answer, tuple | list | np.ndarray) and np.ndim(answer) == 1
     parts = [
         part.item() if isinstance(part, np.generic | np.ndarray) and part.size == 1 else part
-        for part in parts
+        for part in (answer if several else [answer])
     ]
     if len(parts) > 2 or not parts or not all(map(_is_number, parts)):
         raise DataError(
@@ -280,24 +280,12 @@ def _pooled(answers: Sequence[tuple[float, float | None]], mass: float) -> tuple
 
 def _crossing(delta: FloatArray, curves: Sequence[FloatArray]) -> float:
     """Return the delta nearest to 0 at which one of the curves changes its sign; NaN if none does."""
-    start = int(np.argmin(np.abs(delta)))
-    found = []
-    for way in (range(start, delta.size - 1), range(start - 1, -1, -1)):
-        for i in way:
-            at = [_root(delta[i : i + 2], curve[i : i + 2]) for curve in curves]
-            first = [root for root in at if not math.isnan(root)]
-            if first:
-                found.append(min(first, key=abs))
-                break
-    return min(found, key=abs, default=math.nan)
-
-
-def _root(delta: FloatArray, curve: FloatArray) -> float:
-    """Return where the line between two points is 0, if their signs differ."""
-    a, b = float(curve[0]), float(curve[1])
-    if (a > 0.0) == (b > 0.0):
-        return math.nan
-    return float(delta[0] + (delta[1] - delta[0]) * a / (a - b))
+    roots: list[float] = []
+    for curve in curves:
+        i = np.flatnonzero(np.diff(curve > 0.0))  # the line from point i to the next one crosses 0
+        at = delta[i] + (delta[i + 1] - delta[i]) * curve[i] / (curve[i] - curve[i + 1])
+        roots += at[~np.isnan(at)].tolist()
+    return min(roots, key=lambda root: (abs(root), -root), default=math.nan)
 
 
 # ---- words
@@ -310,9 +298,3 @@ def _name(column: str, kind: Kind, level: Any, statistic: Statistic | None) -> s
     if level is not None:
         return f"the share of {column} = {level}"
     return f"the mean of {column}" if kind.is_number else f"the mean level of {column}"
-
-
-def _top_ticks(imputed: pd.Series[float]) -> dict[str, Any]:
-    """Return at most nine of the deltas and what is imputed there."""
-    some = imputed.iloc[:: -(-len(imputed) // 9)]
-    return {"xticks": some.index.to_numpy(), "xticklabels": [f"{value:.3g}" for value in some]}

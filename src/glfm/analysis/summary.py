@@ -15,6 +15,7 @@ from glfm.analysis.dependence import Dependence
 from glfm.analysis.effects import central, feature_effects, implications, noticeable
 from glfm.errors import SchemaError, check_name
 from glfm.frames.column import FloatArray
+from glfm.frames.dtypes import object_array
 from glfm.kinds.base import Kind
 from glfm.kinds.cells import Cells
 from glfm.kinds.links import VALUE_LIMIT
@@ -159,11 +160,8 @@ class Summary:
         Z = self.aligned.reference[:, [self.aligned.names.index(name) for name in chosen]]
         bits, codes, count = np.unique(Z, axis=0, return_inverse=True, return_counts=True)
         order = np.argsort(-count, kind="stable")
-        position = np.empty(order.size, dtype=np.intp)
-        position[order] = np.arange(order.size)
-        bits = bits[order]
-        names = [pattern_name(np.array(chosen, dtype=object)[row]) for row in bits]
-        return names, position[np.asarray(codes).ravel()], bits
+        names = [pattern_name(np.array(chosen, dtype=object)[row]) for row in bits[order]]
+        return names, np.argsort(order)[np.asarray(codes).ravel()], bits[order]
 
     def _shares_by(self, by: str, names: list[str], codes: NDArray[np.intp], top: int | None) -> pd.DataFrame:
         groups, member = self._groups(by)
@@ -173,9 +171,8 @@ class Summary:
         total = count.sum(axis=1)
         there = total > 0
         share = count[there] / total[there, None]
-        label = np.empty(len(groups), dtype=object)
-        label[:] = groups
-        table = pd.DataFrame(share, index=pd.Index(label[there], name=by, dtype=object), columns=names)
+        label = pd.Index(object_array(groups)[there], name=by, dtype=object)
+        table = pd.DataFrame(share, index=label, columns=names)
         if top is not None and top < len(names):
             table = table.iloc[:, :top].assign(**{OTHER: 1.0 - share[:, :top].sum(axis=1)})
         return table
@@ -194,10 +191,8 @@ class Summary:
                 f"Column {by!r} has {len(values)} different values: choose one with at most {_MOST_GROUPS}."
             )
         position = {value: i for i, value in enumerate(values)}
-        member = [
-            -1 if gone else position[v]
-            for v, gone in zip(column.values.tolist(), column.missing, strict=True)
-        ]
+        cells = zip(column.values.tolist(), column.missing, strict=True)
+        member = [-1 if gone else position[v] for v, gone in cells]
         groups = [int(v) for v in values] if column.is_whole else list(values)
         return groups, np.array(member, dtype=np.intp)
 
@@ -247,11 +242,11 @@ class Summary:
             if grid is not None:
                 raise SchemaError(f"Column {column!r} has levels: a grid is for columns of numbers.")
             share = np.bincount(seen.astype(np.intp), minlength=kind.n_levels) / max(seen.size, 1)
-            columns = {EMPIRICAL: share}
-            for name, features in chosen.items():
-                columns[name] = self.cells(column, features).probabilities[0]
+            shares = {name: self.cells(column, some).probabilities[0] for name, some in chosen.items()}
             levels = kind.decode(np.arange(kind.n_levels, dtype=np.float64))
-            return pd.DataFrame(columns, index=pd.Index(levels, name=column, dtype=object))
+            return pd.DataFrame(
+                {EMPIRICAL: share} | shares, index=pd.Index(levels, name=column, dtype=object)
+            )
         at = self._grid(column, kind, seen, chosen) if grid is None else np.asarray(grid, dtype=np.float64)
         columns = {EMPIRICAL: empirical(at, seen, kind)}
         for name, features in chosen.items():

@@ -1,9 +1,10 @@
-"""What all verbs of a fitted estimator share."""
+"""What the estimators share."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from glfm.analysis.summary import Summary
@@ -14,14 +15,19 @@ from glfm.schema import Schema
 from glfm.schema.conditions import Unseen
 
 
-class Fitted:
-    """Base of the verbs of `GLFM`: it holds a `Fit`, and each verb is a function of it.
+class MixedTableEstimator(BaseEstimator):  # type: ignore[misc]
+    """A scikit-learn estimator of tables with holes, text and categories."""
 
-    Attributes
-    ----------
-    fit_
-        The fit.
-    """
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        return tags
+
+
+class Fitted:
+    """Base of the verbs of `GLFM`: it holds a `Fit`, and each verb is a function of it."""
 
     n_jobs: int | None
     unseen: Unseen

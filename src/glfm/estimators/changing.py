@@ -49,7 +49,7 @@ class Changing(Fitted):
         n_draws: int | None = None,
         time_budget: float | None = None,
     ) -> Self:
-        """Add rows to the table of the fit, and go on with them.
+        """Add rows to the table of the fit, go on with them, and return the model.
 
         The chains go on from where they are: each new row gets features that suit its cells, then all rows
         are swept. The draws so far were those of another table and are replaced. Kinds, levels and mappings
@@ -69,11 +69,6 @@ class Changing(Fitted):
             Draws of each chain; None: as many as the chains were last to make, equally far apart.
         time_budget
             Seconds after which the chains stop, with a warning if that is before their end.
-
-        Returns
-        -------
-        GLFM
-            The model itself.
         """
         schedule = self._next_schedule(n_warmup, n_draws, time_budget)
         fit, new = self.fit_, Frame.read(rows)
@@ -85,10 +80,10 @@ class Changing(Fitted):
             none = np.zeros(new.n_rows, dtype=np.bool_)
             pinned = np.concatenate([fit.rows.pinned_rows, none if pinned_now is None else pinned_now])
         source = np.concatenate([np.arange(fit.rows.n_rows), np.full(new.n_rows, -1)])
-        placed = NewRows(x, fit.with_draws(_states(fit)), self.n_jobs)
-        return self._go_on(
-            _moved(fit, appended(fit.table, new), pinned, source, schedule, placed), time_budget
-        )
+        states = [Draw.of(fit.rows, chain.state, chain.index, 0) for chain in fit.chains]
+        placed = NewRows(x, fit.with_draws(states), self.n_jobs)
+        longer = _moved(fit, appended(fit.table, new), pinned, source, schedule, placed)
+        return self._go_on(longer, time_budget)
 
     def edit(
         self,
@@ -98,7 +93,7 @@ class Changing(Fitted):
         n_draws: int | None = None,
         time_budget: float | None = None,
     ) -> Self:
-        """Set cells of the table of the fit to other values, or make them holes, and go on.
+        """Set cells of the table of the fit to other values, or make them holes; go on, and return the model.
 
         Parameters
         ----------
@@ -107,11 +102,6 @@ class Changing(Fitted):
             None or NaN makes the cell a hole. A level that the fit did not know is refused.
         n_warmup, n_draws, time_budget
             As in `append`.
-
-        Returns
-        -------
-        GLFM
-            The model itself.
 
         Examples
         --------
@@ -138,9 +128,8 @@ class Changing(Fitted):
                 _encoded(Frame.read(column.to_frame(name)), fit.schema, [name])
             named[name] = at[here], values
         source = np.arange(fit.rows.n_rows)
-        return self._go_on(
-            _moved(fit, edited(fit.table, named), fit.rows.pinned, source, schedule), time_budget
-        )
+        changed = _moved(fit, edited(fit.table, named), fit.rows.pinned, source, schedule)
+        return self._go_on(changed, time_budget)
 
     def remove(
         self,
@@ -150,7 +139,7 @@ class Changing(Fitted):
         n_draws: int | None = None,
         time_budget: float | None = None,
     ) -> Self:
-        """Take rows out of the table of the fit, and go on without them.
+        """Take rows out of the table of the fit, go on without them, and return the model.
 
         Parameters
         ----------
@@ -158,11 +147,6 @@ class Changing(Fitted):
             Labels of the pandas index (otherwise positions, from 0): one, or several.
         n_warmup, n_draws, time_budget
             As in `append`.
-
-        Returns
-        -------
-        GLFM
-            The model itself.
         """
         schedule = self._next_schedule(n_warmup, n_draws, time_budget)
         alone = isinstance(rows, tuple) or not isinstance(rows, Iterable) or isinstance(rows, str | bytes)
@@ -192,11 +176,6 @@ class Changing(Fitted):
         )
 
 
-def _states(fit: Fit) -> list[Draw]:
-    """Return where the chains stand, as draws."""
-    return [Draw.of(fit.rows, chain.state, chain.index, 0) for chain in fit.chains]
-
-
 def _moved(
     fit: Fit,
     frame: Frame,
@@ -211,15 +190,11 @@ def _moved(
     """
     old = fit.rows
     problem = LocalProblem(old.kinds, encode(frame, old.kinds), old.priors, pinned)
-    states = [
-        carried(chain.state, problem, source, None if placed is None else placed.activations(i))
-        for i, chain in enumerate(fit.chains)
-    ]
-    chains = tuple(
-        Chain(problem, schedule, state, chain.index, chain.n_shards)
-        for state, chain in zip(states, fit.chains, strict=True)
-    )
-    return replace(fit, frame=frame, problem=problem, chains=chains, draws=Draws([]))
+    chains = []
+    for i, chain in enumerate(fit.chains):
+        state = carried(chain.state, problem, source, None if placed is None else placed.activations(i))
+        chains.append(Chain(problem, schedule, state, chain.index, chain.n_shards))
+    return replace(fit, frame=frame, problem=problem, chains=tuple(chains), draws=Draws([]))
 
 
 def _encoded(frame: Frame, schema: Schema, names: Iterable[str] | None = None) -> FloatArray:

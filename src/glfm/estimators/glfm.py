@@ -13,11 +13,11 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator
 
 from glfm.analysis.calibration import Calibration, certify
 from glfm.errors import DataError, FileError, FitWarning, SamplerError, SchemaError
 from glfm.estimators.asking import Asking
+from glfm.estimators.base import MixedTableEstimator
 from glfm.estimators.changing import Changing
 from glfm.estimators.completing import Completing
 from glfm.estimators.exploring import Exploring
@@ -42,7 +42,7 @@ from glfm.storage.model_files import Stage, read, write
 _MOST_ROUNDS = 5  # until="converged": the first run, and four times twice as many sweeps again
 
 
-class GLFM(Exploring, Completing, Asking, Changing, BaseEstimator):  # type: ignore[misc]
+class GLFM(Exploring, Completing, Asking, Changing, MixedTableEstimator):
     """A general latent feature model of a table with columns of different kinds.
 
     Parameters
@@ -332,13 +332,6 @@ class GLFM(Exploring, Completing, Asking, Changing, BaseEstimator):  # type: ign
             schema, pinned = Schema.infer(frame, self.schema), None
         seed = self.random_state if random_state is None else random_state
         return certify(self, frame, schema, pinned, fraction, seed_sequence(seed), time_budget)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.string = True
-        tags.input_tags.categorical = True
-        return tags
 
     def save(self, path: str | PathLike[str], *, data: bool = True) -> Path:
         """Write the fitted model to one file, which `glfm.load` reads; return its path.

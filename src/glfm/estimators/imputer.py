@@ -7,9 +7,10 @@ from copy import copy
 from typing import Any, Literal, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
+from glfm.estimators.base import MixedTableEstimator
 from glfm.estimators.glfm import GLFM
 from glfm.frames.frame import is_partitioned
 from glfm.posterior.predictive import How
@@ -21,7 +22,7 @@ N_WARMUP, N_DRAWS = 100, 150  # of each chain
 _MOST_FEATURES = 20  # weighted ones: more cost time and predict no better
 
 
-class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class Imputer(OneToOneFeatureMixin, TransformerMixin, MixedTableEstimator):  # type: ignore[misc]
     """Fill the holes of a table with a general latent feature model, in scikit-learn's manner.
 
     `fit` draws from the posterior given a table; `transform` completes any table with the same columns
@@ -127,13 +128,6 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
             X = X if isinstance(X, np.ndarray | list | tuple) else array
         validate_data(self, X, reset=reset, skip_check_array=True)
         return X
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.string = True
-        tags.input_tags.categorical = True
-        return tags
 
 
 def predicting(

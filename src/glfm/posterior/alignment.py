@@ -73,8 +73,7 @@ def representative(draws: Sequence[Draw]) -> int:
     summed over all pairs of rows (and, as the pair of a row with itself, the number that it has). Of a large
     table, an evenly spaced selection of 1,500 rows is used.
     """
-    n_rows = draws[0].packed.shape[0]
-    rows = spaced(n_rows, _MOST_ROWS)
+    rows = spaced(draws[0].packed.shape[0], _MOST_ROWS)
     mean = np.zeros((rows.size, rows.size))
     for draw in draws:
         Z = draw.Z[rows].astype(np.float64)

@@ -50,7 +50,7 @@ class Answer:
     @property
     def median(self) -> Any:
         """The median of a number or an ordinal."""
-        self._needs_order("median")
+        self._need(self._cells.kind.is_ordered, "median")
         return self._decoded(self._cells.quantile(0.5))
 
     @property
@@ -61,16 +61,18 @@ class Answer:
     @property
     def mean(self) -> float:
         """The mean of a number."""
-        return float(self._number("mean").mean()[0])
+        self._need(self._cells.kind.is_number, "mean")
+        return float(self._cells.mean()[0])
 
     @property
     def sd(self) -> float:
         """The standard deviation of a number."""
-        return float(self._number("sd").sd()[0])
+        self._need(self._cells.kind.is_number, "sd")
+        return float(self._cells.sd()[0])
 
     def interval(self, mass: float = 0.9) -> tuple[Any, Any]:
         """Return the ends of the central interval of a number or an ordinal."""
-        self._needs_order("interval")
+        self._need(self._cells.kind.is_ordered, "interval")
         tail = tail_of(mass)
         low, high = (self._decoded(self._cells.quantile(q)) for q in (tail, 1.0 - tail))
         return low, high
@@ -133,25 +135,20 @@ class Answer:
         lines.append(f"  noise {self.noise:.2f}, disagreement {self.disagreement:.2f}")
         return "\n".join(lines)
 
-    def _needs_order(self, what: str) -> None:
-        if not self._cells.kind.is_ordered:
-            raise SchemaError(f"Column {self.target!r} is categorical and has no {what}: ask for its proba.")
-
-    def _number(self, what: str) -> Cells:
-        if not self._cells.kind.is_number:
+    def _need(self, has: bool, what: str) -> None:
+        if not has:
             raise SchemaError(
                 f"Column {self.target!r} is {self._cells.kind.name} and has no {what}: ask for its proba."
             )
-        return self._cells
 
     def _decoded(self, x: FloatArray) -> Any:
         return self._cells.kind.decode_one(float(x[0]))
 
 
-def asked_cells(d: int, x: FloatArray, fit: Fit, n_jobs: int | None = None) -> Cells:
+def _asked_cells(d: int, x: FloatArray, fit: Fit, n_jobs: int | None = None) -> Cells:
     """Return the cells of column number `d` in new rows, each given its known cells.
 
-    Few draws are made up for by several copies of each row, with features drawn apart.
+    Where draws are few, there are several copies of each row, with features drawn apart.
     """
     problem, draws = fit.problem, fit.draws
     copies, n = -(-_STATES // len(draws)), len(x)
@@ -162,25 +159,7 @@ def asked_cells(d: int, x: FloatArray, fit: Fit, n_jobs: int | None = None) -> C
     return column_cells([draws[t] for t, _ in parts], d, locations)
 
 
-def answer_table(cells: Cells, spread: float, mass: float) -> dict[str, Any]:
-    """Return the answers for several rows, as columns."""
-    table = cell_table(cells, spread, tail_of(mass))
-    out: dict[str, Any] = {}
-    for name in ("value", "lower", "upper"):
-        if name in table:
-            out[name] = cells.kind.decode(table[name].to_numpy())
-    for name in ("probability", "noise", "disagreement"):
-        if name in table:
-            out[name] = table[name].to_numpy()
-    out["reliability"] = np.clip(1.0 - out["noise"] - out["disagreement"], 0.0, 1.0)
-    if cells.kind.n_levels:
-        levels = cells.kind.decode(np.arange(cells.probabilities.shape[1], dtype=np.float64))
-        out |= {f"P({level})": cells.probabilities[:, r] for r, level in enumerate(levels)}
-    return out
-
-
 def _said(value: Any) -> str:
-    """Return a value as people write it."""
     return f"{value:.4g}" if isinstance(value, float) else format_time(value) or str(value)
 
 
@@ -200,9 +179,13 @@ def ask(
         raise SchemaError(f"Column {name!r} is both asked for and given: leave it out of given.")
     x = known.x.copy()
     x[:, d] = np.nan
-    cells = asked_cells(d, x, fit, n_jobs)
+    cells = _asked_cells(d, x, fit, n_jobs)
     spread = fit.problem.facts.spreads[d] if fit.problem.facts.spreads[d] > 0.0 else 1.0
     if known.frame is not None:
-        return known.frame.new(answer_table(cells, spread, mass))
+        table = cell_table(cells, spread, tail_of(mass))
+        if cells.kind.n_levels:
+            levels = cells.kind.decode(np.arange(cells.probabilities.shape[1], dtype=np.float64))
+            table |= {f"P({level})": cells.probabilities[:, r] for r, level in enumerate(levels)}
+        return known.frame.new(table)
     observed = {str(k): v for k, v in (given or {}).items() if not np.isnan(x[0, fit.place(str(k))])}
     return Answer(name, observed, cells, spread)

@@ -14,7 +14,7 @@ from glfm.posterior.fit import Fit
 from glfm.posterior.row_inputs import CellIntervals, map_in_threads, scaled_draw
 from glfm.posterior.rows import PASSES, NewRows, Rows
 from glfm.sampling.problem import Problem
-from glfm.schema.conditions import Condition, Unseen, read_condition
+from glfm.schema.conditions import Unseen, read_condition
 
 _WEIGHTS = 800  # weights that a joint density is averaged over, at least
 _BETWEEN = 1  # Gibbs passes after each value
@@ -41,8 +41,6 @@ def log_weights(
         Whose observed cells are values or given.
     is_value
         Rows x columns: true for values, false for what is given.
-    fit, n_jobs
-        As for the rows.
     copies
         Weights per draw, each from features drawn afresh; the density is their mean.
     n_between
@@ -105,7 +103,11 @@ def logp(
     """Return the joint log density of several columns of a row, given others; see `GLFM.logp`."""
     asked = read_condition(values, fit.schema, unseen, as_values=True)
     known = read_condition(given, fit.schema, unseen)
-    n = _common_rows(asked, known)
+    n = max(asked.n_rows, known.n_rows)
+    if any(part.frame is not None and part.n_rows != n for part in (asked, known)):
+        raise DataError(
+            f"values has {asked.n_rows} rows but given has {known.n_rows}: give one row for each question."
+        )
     v, g = (np.repeat(part.x, n // part.n_rows, axis=0) for part in (asked, known))
     twice = np.flatnonzero((~np.isnan(v) & ~np.isnan(g)).any(axis=0))
     if twice.size:
@@ -119,13 +121,3 @@ def logp(
     score = np.nansum(steps, axis=1) + slopes.sum(axis=1)
     frame = asked.frame or known.frame
     return float(score[0]) if frame is None else frame.new({"logp": score})["logp"]
-
-
-def _common_rows(asked: Condition, known: Condition) -> int:
-    """Return the number of questions; a dictionary serves for all rows."""
-    n = max(asked.n_rows, known.n_rows)
-    if (asked.frame is not None and asked.n_rows != n) or (known.frame is not None and known.n_rows != n):
-        raise DataError(
-            f"values has {asked.n_rows} rows but given has {known.n_rows}: give one row for each question."
-        )
-    return n

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -18,13 +18,13 @@ from glfm.kinds.base import Kind
 from glfm.kinds.cells import Cells
 from glfm.posterior.fit import Fit
 from glfm.posterior.rows import Rows, rows_for
-from glfm.posterior.uncertainty import cell_table, ranked
+from glfm.posterior.spacing import blocks
+from glfm.posterior.uncertainty import cell_frame, ranked
 from glfm.sampling.draws import column_cells
 from glfm.schema.conditions import Unseen
 
 Answer = Callable[[Cells], FloatArray]
 How = Literal["auto", "mode", "mean", "median", "sample"]
-_ROWS_AT_ONCE = 4096  # bounds the memory that the draws of a column take
 
 
 class Predictive:
@@ -46,13 +46,7 @@ class Predictive:
     ['cardiology', 'general', 'lung', 'surgery']
     """
 
-    def __init__(
-        self,
-        frame: Frame,
-        rows: Rows,
-        fit: Fit,
-        unseen: Unseen = "error",
-    ) -> None:
+    def __init__(self, frame: Frame, rows: Rows, fit: Fit, unseen: Unseen = "error") -> None:
         self._frame = frame
         self._problem = fit.problem
         self._draws = fit.draws
@@ -72,7 +66,7 @@ class Predictive:
 
     def median(self) -> Any:
         """Return the medians of the numeric and ordinal columns."""
-        return self._frame.like(self._decoded(self._columns("is_ordered", partial(_quantile, q=0.5))))
+        return self._quantile(0.5)
 
     def mode(self) -> Any:
         """Return the most probable value of every cell.
@@ -86,11 +80,10 @@ class Predictive:
     def interval(self, mass: float = 0.9) -> tuple[Any, Any]:
         """Return the lower and upper ends of central intervals of numeric and ordinal columns."""
         tail = tail_of(mass)
-        ends = []
-        for q in (tail, 1.0 - tail):
-            columns = self._columns("is_ordered", partial(_quantile, q=q))
-            ends.append(self._frame.like(self._decoded(columns)))
-        return ends[0], ends[1]
+        return self._quantile(tail), self._quantile(1.0 - tail)
+
+    def _quantile(self, q: float) -> Any:
+        return self._frame.like(self._decoded(self._columns("is_ordered", lambda cells: cells.quantile(q))))
 
     def proba(self, column: str) -> Any:
         """Return the probability of every level of a categorical or ordinal column, rows x levels."""
@@ -131,14 +124,9 @@ class Predictive:
         """Return how sure every imputed cell is, the least reliable first; see `GLFM.uncertainty`."""
         tail = tail_of(mass)
         parts = []
-        for d, (name, kind) in enumerate(self._problem.kinds.items()):
-            holes = self._holes[name]
-            for start in range(0, holes.size, _ROWS_AT_ONCE):
-                rows = holes[start : start + _ROWS_AT_ONCE]
-                part = cell_table(self.cells(name, rows), self._problem.facts.spreads[d], tail)
-                for what in ("value", "lower", "upper"):
-                    if what in part:
-                        part[what] = kind.decode(part[what].to_numpy()).astype(object)
+        for name in self._problem.names:
+            for rows in blocks(self._holes[name]):
+                part = cell_frame(self.cells(name, rows), self.spread(name), tail)
                 parts.append(part.assign(row=list(self._frame.labels[rows]), column=name))
         return ranked(parts)
 
@@ -157,7 +145,7 @@ class Predictive:
             holes = self._holes[name]
             if holes.size:
                 x = self._rows.x[:, d].copy()
-                x[holes] = self._column(name, _POINT[how], holes)
+                x[holes] = self._column(name, lambda cells: _point(cells, how), holes)
                 filled[name] = x
         return self.complete(filled)
 
@@ -211,11 +199,7 @@ class Predictive:
     def _column(self, column: str, answer: Answer, rows: NDArray[np.intp] | None = None) -> FloatArray:
         """Answer a question for a column, some rows at a time."""
         rows = np.arange(self._rows.n_rows) if rows is None else rows
-        parts = [
-            answer(self.cells(column, rows[start : start + _ROWS_AT_ONCE]))
-            for start in range(0, rows.size, _ROWS_AT_ONCE)
-        ]
-        return np.concatenate(parts)
+        return np.concatenate([answer(self.cells(column, some)) for some in blocks(rows)])
 
     def _columns(self, which: str, answer: Answer) -> dict[str, FloatArray]:
         """Answer a question for all columns for which an attribute of the kind is true."""
@@ -231,12 +215,9 @@ class Predictive:
         for name, kind in self._problem.kinds.items():
             if name in given.names and getattr(kind, which):
                 x = kind.encode_value(given.column(name), self._unseen)
-                rows = np.flatnonzero(~np.isnan(x))
-                score = np.full(x.size, np.nan)
-                for start in range(0, rows.size, _ROWS_AT_ONCE):
-                    some = rows[start : start + _ROWS_AT_ONCE]
-                    score[some] = answer(self.cells(name, some), x[some])
-                out[name] = score
+                out[name] = np.full(x.size, np.nan)
+                for some in blocks(np.flatnonzero(~np.isnan(x))):
+                    out[name][some] = answer(self.cells(name, some), x[some])
         return out
 
     def _sampled(
@@ -280,26 +261,13 @@ def tail_of(mass: float) -> float:
     return 0.5 * (1.0 - mass)
 
 
-def _quantile(cells: Cells, q: float) -> FloatArray:
-    return cells.quantile(q)
-
-
-def _middle(cells: Cells) -> FloatArray:
-    """Return the median where there is an order, else the mode."""
-    return cells.quantile(0.5) if cells.kind.is_ordered else cells.mode()
-
-
-def _rounded_mean(cells: Cells) -> FloatArray:
-    """Return the mean as a value that the kind allows; levels have none and give their mode."""
-    return cells.kind.nearest(cells.mean()) if cells.kind.is_number else cells.mode()
-
-
-_POINT: dict[str, Answer] = {
-    "auto": _middle,
-    "median": _middle,
-    "mode": lambda cells: cells.mode(),
-    "mean": _rounded_mean,
-}
+def _point(cells: Cells, how: How) -> FloatArray:
+    """Return one value per cell, the mode if its kind does not have what is asked for."""
+    if how in ("auto", "median") and cells.kind.is_ordered:
+        return cells.quantile(0.5)
+    if how == "mean" and cells.kind.is_number:
+        return cells.kind.nearest(cells.mean())
+    return cells.mode()
 
 
 def predict(fit: Fit, X: Any = None, unseen: Unseen = "error", n_jobs: int | None = None) -> Predictive:

@@ -13,7 +13,7 @@ from glfm.errors import DataError, SchemaError
 from glfm.frames.column import FloatArray
 from glfm.frames.frame import Frame
 from glfm.posterior.fit import Fit
-from glfm.schema.conditions import check_columns
+from glfm.schema.conditions import check_columns, read_condition
 
 
 def is_table(rows: Any) -> bool:
@@ -54,8 +54,4 @@ def read_rows(fit: Fit, data: Any) -> tuple[Frame, FloatArray]:
         data = pd.DataFrame([dict(data)], index=pd.Index([getattr(data, "name", 0)]))
     frame = Frame.read(data)
     check_columns(fit.schema, frame.names)
-    x = np.full((frame.n_rows, len(fit.problem.names)), np.nan)
-    for d, (name, kind) in enumerate(fit.problem.kinds.items()):
-        if name in frame.names:
-            x[:, d] = kind.encode_new(frame.column(name), "error")
-    return frame, x
+    return frame, read_condition(frame, fit.schema, "error").x

@@ -12,7 +12,7 @@ from glfm.errors import SchemaError
 from glfm.frames.column import FloatArray
 from glfm.posterior.fit import Fit
 from glfm.posterior.rows import NewRows
-from glfm.schema.conditions import Condition, Unseen, check_column, read_condition
+from glfm.schema.conditions import Unseen, check_column, read_condition
 
 
 def simulate_rows(x: FloatArray, fit: Fit, n_jobs: int | None = None) -> FloatArray:
@@ -55,20 +55,13 @@ def simulate(
     chosen = names if columns is None else [str(name) for name in columns]
     for name in chosen:
         check_column(fit.schema, name)
-    x = simulate_rows(np.repeat(known.x, _copies(n, known), axis=0), fit, n_jobs)
+    if n is not None and n < 1:
+        raise SchemaError(f"The number of rows to simulate must be at least 1, not {n!r}.")
+    if known.frame is not None and n is not None and n > 1:
+        raise SchemaError(f"There is one answer for each of the {known.n_rows} rows of given: leave out n.")
+    x = simulate_rows(np.repeat(known.x, n or 1, axis=0), fit, n_jobs)
     values = {name: fit.problem.kinds[name].decode(x[:, names.index(name)]) for name in chosen}
     labels = None if known.frame is None else known.frame.labels
     return (
         pd.DataFrame(values) if fit.frame is None else fit.frame.resized(len(x), labels).like(values, chosen)
     )
-
-
-def _copies(n: int | None, known: Condition) -> int:
-    """Return the number of rows to simulate for each row of the condition."""
-    if n is None:
-        return 1
-    if n < 1:
-        raise SchemaError(f"The number of rows to simulate must be at least 1, not {n!r}.")
-    if known.frame is not None and n > 1:
-        raise SchemaError(f"There is one answer for each of the {known.n_rows} rows of given: leave out n.")
-    return n

@@ -1,4 +1,4 @@
-"""Evenly spaced selections of rows and draws, for what would take too long with all of them."""
+"""Some rows or draws in place of all, for what would take too long or too much memory."""
 
 from __future__ import annotations
 
@@ -8,6 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glfm.sampling.draws import Draw
+
+_ROWS_AT_ONCE = 4096  # bounds the memory that the draws of a column take
+
+
+def blocks(rows: NDArray[np.intp]) -> list[NDArray[np.intp]]:
+    """Return rows in blocks that are answered for one after the other."""
+    return [rows[start : start + _ROWS_AT_ONCE] for start in range(0, rows.size, _ROWS_AT_ONCE)]
 
 
 def spaced(n: int, most: int) -> NDArray[np.intp]:

@@ -19,43 +19,26 @@ from glfm.posterior.joint_density import log_slopes, log_weights
 from glfm.posterior.leave_one_out import LeaveOneOutCells
 from glfm.posterior.rows import NewRows, Rows, rows_for
 from glfm.posterior.simulation import simulate_rows
-from glfm.posterior.spacing import thinned
+from glfm.posterior.spacing import blocks, thinned
 from glfm.schema.conditions import Unseen
 
 MOST_DRAWS = 20  # evenly spaced ones: a surprisal is then off by about a tenth
-_ROWS_AT_ONCE = 4096  # bounds the memory that the draws take
 _TYPICAL_ROWS = 200  # simulated ones, which say what is usual
 _TAIL = 0.05  # outside the expected interval, on each side
 
 
 @dataclass(frozen=True)
 class OddCell:
-    """An observed cell, and what is expected in its place given the other cells of its row.
+    """An observed cell, and what is expected in its place given the other cells of its row."""
 
-    Attributes
-    ----------
-    d, row
-        Where it is: number of column and row.
-    x
-        Its encoded value.
-    surprisal
-        Minus the log of its probability, or of its density on the pseudo-scale.
-    log_chance
-        The log probability of a value at least as odd.
-    lower, upper
-        Encoded ends of the middle 90 % of a number; twice the most probable level.
-    probability
-        Of that level; NaN for numbers.
-    """
-
-    d: int
+    d: int  # number of its column
     row: int
-    x: float
-    surprisal: float
-    log_chance: float
-    lower: float
+    x: float  # its encoded value
+    surprisal: float  # minus the log of its probability, or of its density on the pseudo-scale
+    log_chance: float  # log probability of a value at least as odd
+    lower: float  # encoded ends of the middle 90 % of a number; both are the most probable level
     upper: float
-    probability: float
+    probability: float  # of that level; NaN for numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,13 +48,6 @@ class Oddness:
     The surprisal of a level or a count is minus the log of its probability; that of another number is minus
     the log of its density on the pseudo-scale, where every column has a spread of about 1, so that units of
     measurement do not matter.
-
-    Parameters
-    ----------
-    rows
-        Of the fit, or new ones, under the draws.
-    fit, n_jobs
-        As for the rows.
     """
 
     rows: Rows
@@ -81,8 +57,8 @@ class Oddness:
     def surprisal(self) -> FloatArray:
         """Return the surprisal of every observed cell given the other cells of its row; NaN in the holes."""
         out = np.full(self.rows.x.shape, np.nan)
-        for some in _blocks(np.arange(self.rows.n_rows)):
-            left_out = self._left_out(some)
+        for some in blocks(np.arange(self.rows.n_rows)):
+            left_out = LeaveOneOutCells(self.rows, some, self.fit, self.n_jobs)
             slopes = log_slopes(self.fit.problem, left_out.x)
             for d in range(left_out.x.shape[1]):
                 seen = np.flatnonzero(~np.isnan(left_out.x[:, d]))
@@ -96,8 +72,8 @@ class Oddness:
         `which` are the rows to look at; a cell whose chance is `usual` or more is left out.
         """
         found: list[OddCell] = []
-        for some in _blocks(np.arange(self.rows.n_rows) if which is None else which):
-            left_out = self._left_out(some)
+        for some in blocks(np.arange(self.rows.n_rows) if which is None else which):
+            left_out = LeaveOneOutCells(self.rows, some, self.fit, self.n_jobs)
             slopes = log_slopes(self.fit.problem, left_out.x)
             for d in range(left_out.x.shape[1]):
                 seen = np.flatnonzero(~np.isnan(left_out.x[:, d]))
@@ -131,9 +107,6 @@ class Oddness:
     def _log_weights(self, rows: Rows) -> FloatArray:
         return log_weights(rows, ~np.isnan(rows.x), self.fit, self.n_jobs)
 
-    def _left_out(self, some: NDArray[np.intp]) -> LeaveOneOutCells:
-        return LeaveOneOutCells(self.rows, some, self.fit, self.n_jobs)
-
 
 def log_chance(cells: Cells, x: FloatArray) -> FloatArray:
     """Return the log probability of a value at least as odd.
@@ -145,10 +118,6 @@ def log_chance(cells: Cells, x: FloatArray) -> FloatArray:
         return cells.log_density(x)
     below, above = cells.log_tails(x)
     return np.asarray(np.minimum(np.log(2.0) + np.minimum(below, above), 0.0))
-
-
-def _blocks(rows: NDArray[np.intp]) -> list[NDArray[np.intp]]:
-    return [rows[start : start + _ROWS_AT_ONCE] for start in range(0, rows.size, _ROWS_AT_ONCE)]
 
 
 def _described(
@@ -186,7 +155,7 @@ def odd_cells(
     if top < 1:
         raise SchemaError(f"top must be at least 1, not {top!r}.")
     frame, oddness = _oddness(fit, X, unseen, n_jobs)
-    table = []
+    found = []
     for cell in oddness.oddest(top, usual=np.inf):
         name = fit.problem.names[cell.d]
         kind = fit.problem.kinds[name]
@@ -197,10 +166,9 @@ def odd_cells(
             expected = f"{format_time(low)} to {format_time(high)}"
         else:
             expected = f"{low:.4g} to {high:.4g}"
-        table.append((frame.labels[cell.row], name, value, cell.surprisal, expected, np.exp(cell.log_chance)))
-    names = ["row", "column", "value", "surprisal", "expected", "chance"]
-    out = pd.DataFrame(table, columns=names)
-    return out.assign(value=out["value"].astype(object))
+        found.append((frame.labels[cell.row], name, value, cell.surprisal, expected, np.exp(cell.log_chance)))
+    table = pd.DataFrame(found, columns=["row", "column", "value", "surprisal", "expected", "chance"])
+    return table.astype({"value": object})
 
 
 def _oddness(fit: Fit, X: Any, unseen: Unseen, n_jobs: int | None) -> tuple[Frame, Oddness]:

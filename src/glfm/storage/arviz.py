@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from glfm.analysis.diagnostics import LABEL_FREE
 from glfm.errors import GLFMError, SchemaError
-from glfm.frames.column import FloatArray
 from glfm.posterior.alignment import Alignment
 from glfm.posterior.fit import Fit
 from glfm.sampling.draws import Draw, Draws
@@ -38,13 +37,14 @@ def to_arviz(fit: Fit, aligned: Alignment, thin: int = 1) -> Any:
     if not isinstance(thin, int) or thin < 1:
         raise SchemaError(f"thin is a whole number from 1 on, not {thin!r}.")
     arviz = _arviz()
-    problem, draws = fit.rows, fit.draws
-    numbers = _chosen(draws, thin)
+    problem = fit.rows
+    numbers = _chosen(fit.draws, thin)
     shape = (len(numbers), len(numbers[0]))
     flat = [t for chain in numbers for t in chain]
+    draws = [fit.draws[t] for t in flat]
     cells = ~np.isnan(problem.x)
-    densities = [draws[t].log_densities() for t in flat]
-    posterior, dims, coords = _posterior(problem, [draws[t] for t in flat])
+    densities = [draw.log_densities() for draw in draws]
+    posterior, dims, coords = _posterior(problem, draws)
     posterior["total_log_likelihood"] = np.array([np.nansum(one) for one in densities])
     dims |= {
         "weight": ["feature", "pseudo_column"],
@@ -60,12 +60,12 @@ def to_arviz(fit: Fit, aligned: Alignment, thin: int = 1) -> Any:
     labels = coords["row"]
     coords["cell"] = [f"{labels[n]}: {problem.names[d]}" for n, d in zip(rows, columns, strict=True)]
     dims["cells"] = ["cell"]
-    observed, replicated, more = _replicates(problem, draws, flat, fit.seed)
+    observed, replicated, more = _replicates(problem, draws, fit.seed)
     for name, (dim, seen) in more.items():
         dims[name] = [dim]
         coords[dim] = [labels[n] for n in seen] if isinstance(labels, list) else labels[seen]
     stats = {
-        "co_activation": np.array([LABEL_FREE["co-activation"](draws[t]) for t in flat]),
+        "co_activation": np.array([LABEL_FREE["co-activation"](draw) for draw in draws]),
         "found": aligned.found[flat].sum(axis=1),
     }
     groups = {
@@ -81,7 +81,7 @@ def to_arviz(fit: Fit, aligned: Alignment, thin: int = 1) -> Any:
         if kind.n_levels:
             for group in ("observed_data", "posterior_predictive"):
                 data[group][name].attrs["levels"] = [str(level) for level in kind.levels or ()]
-    features = _features(problem, draws, aligned, flat)
+    features = _features(problem, fit.draws, aligned, flat)
     if features:
         alone = _gathered(arviz, {"posterior": _by_chain(features, shape)}, dims, coords)
         _add_group(data, "features", alone["posterior"])
@@ -147,30 +147,25 @@ def _posterior(problem: Problem, draws: Sequence[Draw]) -> tuple[Variables, Name
         found["bias"] = np.array([draw.weights[0] for draw in draws])
     dims: Named = {}
     coords: dict[str, Any] = {}
-    kinds = problem.kinds
-    noisy = [d for d, kind in enumerate(kinds.values()) if kind.samples_noise]
+    noisy = [d for d, kind in enumerate(problem.kinds.values()) if kind.samples_noise]
     if noisy:
         found["noise_variance"] = np.array([draw.variances[noisy] for draw in draws])
         dims["noise_variance"] = ["noisy_column"]
         coords["noisy_column"] = [problem.names[d] for d in noisy]
-    thresholds = [
-        (d, r) for d, theta in enumerate(draws[0].thetas) for r in range(1, theta.size)
-    ]  # the first of a column is fixed
+    # The first threshold of a column is fixed.
+    thresholds = [(d, r) for d, theta in enumerate(draws[0].thetas) for r in range(1, theta.size)]
     if thresholds:
         found["threshold"] = np.array([[draw.thetas[d][r] for d, r in thresholds] for draw in draws])
         dims["threshold"] = ["between"]
-        coords["between"] = [_between(problem, d, r) for d, r in thresholds]
+        levels = [kind.levels or () for kind in problem.kinds.values()]
+        coords["between"] = [
+            f"{problem.names[d]}: {levels[d][r]} | {levels[d][r + 1]}" for d, r in thresholds
+        ]
     return found, dims, coords
 
 
-def _between(problem: Problem, d: int, r: int) -> str:
-    name = problem.names[d]
-    levels = problem.kinds[name].levels or ()
-    return f"{name}: {levels[r]} | {levels[r + 1]}"
-
-
 def _features(problem: Problem, draws: Draws, aligned: Alignment, chosen: Sequence[int]) -> Variables:
-    """Return weights and activations of the aligned features, NaN in draws that have not got them."""
+    """Return weights and activations of the aligned features, NaN in draws without them."""
     bias, n_features = int(problem.priors.bias), len(aligned.names)
     if not n_features:
         return {}
@@ -185,7 +180,7 @@ def _features(problem: Problem, draws: Draws, aligned: Alignment, chosen: Sequen
 
 
 def _replicates(
-    problem: LocalProblem, draws: Draws, chosen: Sequence[int], seed: np.random.SeedSequence
+    problem: LocalProblem, draws: Sequence[Draw], seed: np.random.SeedSequence
 ) -> tuple[Variables, Variables, dict[str, tuple[str, NDArray[np.intp]]]]:
     """Return the observed cells by column, replicates of them, and for each its dimension and rows."""
     rng = np.random.default_rng(seed)
@@ -195,10 +190,10 @@ def _replicates(
     for d, ((column, kind), part) in enumerate(zip(problem.kinds.items(), problem.slices, strict=True)):
         rows = np.flatnonzero(~np.isnan(problem.x[:, d]))
         name = free_name(column, problem.names)
-        each: list[FloatArray] = []
-        for t in chosen:
-            draw = draws[t]
-            each.append(kind.sample(rng, draw.location(rows, part), float(draw.variances[d]), draw.thetas[d]))
+        each = [
+            kind.sample(rng, draw.location(rows, part), float(draw.variances[d]), draw.thetas[d])
+            for draw in draws
+        ]
         observed[name], replicated[name] = problem.x[rows, d], np.array(each)
         where[name] = f"{column}: row", rows
     return observed, replicated, where

@@ -19,13 +19,8 @@ from glfm.sampling.priors import Schedule
 from glfm.storage.archive import remove_partial
 from glfm.storage.model_files import Stage, read, read_stage, write
 
-_FREE = {
-    "engine",
-    "n_jobs",
-    "progress",
-    "random_state",
-    "schema",
-}  # parameters that may differ, or are compared by effect
+# Parameters that may differ, or are compared by effect.
+_FREE = {"engine", "n_jobs", "progress", "random_state", "schema"}
 
 
 class Checkpointing(NamedTuple):
@@ -64,7 +59,7 @@ class Checkpoint:
         if not every > 0:
             raise SchemaError(f"checkpoint_every is a positive number of seconds, not {every!r}.")
         self.path, self.every, self.took = Path(path), every, 0.0
-        if not (resume is not None and _same_file(self.path, Path(resume))):
+        if not (resume is not None and self.path.exists() and self.path.samefile(resume)):
             _check_free(self.path)
         self._fit = fit
         self.stage = stage
@@ -144,7 +139,8 @@ def _difference(found: Fit, fit: Fit) -> str | None:
         there = found.settings.get(name)
         if name not in _FREE and there != (tuple(here) if isinstance(here, list) else here):
             return f"whose {name} is {there!r} and not {here!r}"
-    if fit.settings["random_state"] is not None and not _same_seed(found.seed, fit.seed):
+    seeds = [(seed.entropy, seed.spawn_key) for seed in (found.seed, fit.seed)]
+    if fit.settings["random_state"] is not None and seeds[0] != seeds[1]:
         return f"whose random_state is {found.settings['random_state']!r}"
     return _difference_of_tables(found, fit)
 
@@ -153,11 +149,9 @@ def _difference_of_tables(found: Fit, fit: Fit) -> str | None:
     there, here = found.rows, fit.rows
     if there.names != here.names:
         odd = [name for name in (*there.names, *here.names) if (name in there.names) != (name in here.names)]
-        return (
-            f"which {_has(odd[0] in there.names)} a column {odd[0]!r}"
-            if odd
-            else "with columns in another order"
-        )
+        if not odd:
+            return "with columns in another order"
+        return f"which {'has' if odd[0] in there.names else 'does not have'} a column {odd[0]!r}"
     if there.n_rows != here.n_rows:
         return f"whose table has {there.n_rows} rows and not {here.n_rows}"
     for d, name in enumerate(here.names):
@@ -172,18 +166,6 @@ def _difference_of_tables(found: Fit, fit: Fit) -> str | None:
     if (there.pinned_rows != here.pinned_rows).any():
         return f"where inactive differs in row {int(np.argmax(there.pinned_rows != here.pinned_rows))}"
     return "with other priors" if there.priors != here.priors else None
-
-
-def _has(there: bool) -> str:
-    return "has" if there else "does not have"
-
-
-def _same_seed(one: np.random.SeedSequence, other: np.random.SeedSequence) -> bool:
-    return one.entropy == other.entropy and one.spawn_key == other.spawn_key
-
-
-def _same_file(one: Path, other: Path) -> bool:
-    return one.exists() and other.exists() and one.samefile(other)
 
 
 def _check_free(path: Path) -> None:

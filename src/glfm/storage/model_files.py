@@ -33,20 +33,10 @@ _SMALLEST, _LARGEST = 1e-151, 1e151  # of the numbers of a fit: their squares ar
 
 @dataclass(frozen=True)
 class Stage:
-    """How far a fit that keeps a checkpoint has come.
+    """How far a fit that keeps a checkpoint has come."""
 
-    Attributes
-    ----------
-    until
-        What it goes on until, as `fit` takes it.
-    round
-        How often it has gone on for longer.
-    finished
-        Whether nothing is left to do.
-    """
-
-    until: str | None = None
-    round: int = 0
+    until: str | None = None  # as `fit` takes it
+    round: int = 0  # how often it has gone on for longer
     finished: bool = False
 
 
@@ -107,8 +97,8 @@ def _plain(value: Any) -> Any:
 def _schema(schema: Schema) -> Any:
     """Return a schema as JSON, if it comes back from there as it is."""
     text = schema.to_json()
-    again = Schema.from_json(text) if all(map(_is_plain, schema.values())) else None
-    if again != schema:
+    levels = [level for kind in schema.kinds.values() for level in kind.levels or ()]
+    if not all(isinstance(level, str | int | float) for level in levels) or Schema.from_json(text) != schema:
         raise FileError(
             "The levels of some column are neither text, numbers nor yes or no, which a model file cannot "
             "hold: turn them into text before the fit."
@@ -116,15 +106,10 @@ def _schema(schema: Schema) -> Any:
     return json.loads(text)
 
 
-def _is_plain(kind: Any) -> bool:
-    return all(isinstance(level, str | int | float) for level in (kind.levels if kind else None) or ())
-
-
 def _write_draws(writer: Writer, problem: Problem, draws: Draws) -> None:
-    writer.array("draws/chain", np.array([draw.chain for draw in draws], dtype=np.int64))
-    writer.array("draws/index", np.array([draw.index for draw in draws], dtype=np.int64))
-    writer.array("draws/alpha", np.array([draw.alpha for draw in draws], dtype=np.float64))
-    writer.array("draws/n_features", np.array([draw.n_features for draw in draws], dtype=np.int64))
+    for name in ("chain", "index", "alpha", "n_features"):
+        dtype = np.float64 if name == "alpha" else np.int64
+        writer.array(f"draws/{name}", np.array([getattr(draw, name) for draw in draws], dtype=dtype))
     T, D, n_theta = len(draws), len(problem.names), _n_theta(problem)
     writer.array("draws/weights", np.empty((0, problem.n_pseudo)), *(draw.weights for draw in draws))
     writer.array("draws/variance", np.array([draw.variances for draw in draws]).reshape(T, D))
@@ -139,15 +124,13 @@ def _write_draws(writer: Writer, problem: Problem, draws: Draws) -> None:
 
 def _write_chain(writer: Writer, i: int, chain: Chain) -> dict[str, Any]:
     state = chain.state
-    writer.array(f"chains/{i}/rng", state.rng)
-    writer.array(f"chains/{i}/Z", np.packbits(state.Z != 0, axis=1))
+    arrays: dict[str, NDArray[Any]] = {"rng": state.rng, "Z": np.packbits(state.Z != 0, axis=1)}
     if chain.problem.priors.weighted:
-        writer.array(f"chains/{i}/scores", state.Z[state.Z != 0])
-    writer.array(f"chains/{i}/Y", state.Y)
-    writer.array(f"chains/{i}/B", state.B)
-    writer.array(f"chains/{i}/variance", state.variance)
-    writer.array(f"chains/{i}/theta", _joined(state.theta))
-    writer.array(f"chains/{i}/step", _joined(state.step))
+        arrays["scores"] = state.Z[state.Z != 0]
+    arrays |= {"Y": state.Y, "B": state.B, "variance": state.variance}
+    arrays |= {"theta": _joined(state.theta), "step": _joined(state.step)}
+    for name, values in arrays.items():
+        writer.array(f"chains/{i}/{name}", values)
     return {
         "index": chain.index,
         "schedule": asdict(chain.schedule),
@@ -252,19 +235,21 @@ def _parameters(stored: dict[str, Any], reader: Reader, known: Collection[str]) 
     stored = {"unseen": "error", "weighted": False, **stored}  # which earlier files need not say
     if "features" in stored:  # the name of `weighted` in earlier files
         stored["weighted"] = stored.pop("features") == "weighted"
-    parameters = {name: tuple(v) if isinstance(v, list) else v for name, v in stored.items()}
+    parameters = _with_tuples(stored)
     if parameters.get("schema") is not None:
         parameters["schema"] = Schema.from_json(json.dumps(parameters["schema"]))
     return parameters
 
 
+def _with_tuples(stored: dict[str, Any]) -> dict[str, Any]:
+    return {name: tuple(v) if isinstance(v, list) else v for name, v in stored.items()}
+
+
 def _priors(stored: dict[str, Any]) -> Priors:
-    arguments: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in stored.items()}
-    priors = Priors(**arguments)
-    if type(priors.bias) is not bool or type(priors.max_features) not in (int, type(None)):
-        raise ValueError("bias is a bool and max_features a whole number")
-    if type(priors.weighted) is not bool:
-        raise ValueError("weighted is a bool")
+    priors = Priors(**_with_tuples(stored))
+    types = type(priors.bias), type(priors.weighted), type(priors.max_features)
+    if types[:2] != (bool, bool) or types[2] not in (int, type(None)):
+        raise ValueError("bias and weighted are bools and max_features a whole number")
     return priors
 
 
@@ -317,9 +302,8 @@ def _read_draws(reader: Reader, problem: Problem, n_draws: int, rowless: bool) -
     weighted = problem.priors.weighted
     scores = _scores(reader, "draws/scores", features, n_features, np.float32) if weighted else None
     x = problem.x if isinstance(problem, LocalProblem) else None
-    draws = []
-    for t in range(n_draws):
-        draw = Draw(
+    draws = [
+        Draw(
             layout=problem.layout,
             chain=chain[t],
             index=index[t],
@@ -332,9 +316,10 @@ def _read_draws(reader: Reader, problem: Problem, n_draws: int, rowless: bool) -
             x=x,
             known_log_likelihood=None if likelihood is None else float(likelihood[t]),
         )
-        if not draw.Z.any(axis=0).all():
-            raise reader.error("it has a feature that no row has")
-        draws.append(draw)
+        for t in range(n_draws)
+    ]
+    if not all(draw.Z.any(axis=0).all() for draw in draws):
+        raise reader.error("it has a feature that no row has")
     return draws
 
 
