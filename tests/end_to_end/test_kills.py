@@ -113,7 +113,7 @@ class Command:
         """Return how many sweeps the slowest chain has made by its checkpoint."""
         if not self.checkpoint.exists():
             return 0
-        return min(chain.state.sweep for chain in read(self.checkpoint, glfm.GLFM().get_params()).chains)
+        return min(chain.state.sweep for chain in read(self.checkpoint, glfm.GLFM().get_params())[0].chains)
 
     def kill(self, process: subprocess.Popen[str]) -> bool:
         """Kill; return whether there was still something to kill."""
