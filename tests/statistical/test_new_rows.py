@@ -114,7 +114,7 @@ def place(draws: list[Draw], x, n: int, n_passes: int, seed: int = 0):
     """Place a row `n` times, each time with other random numbers; return Z and extra under the last draw."""
     last, t = draws[-1], len(draws) - 1
     fit = make_fit(problem_of(last), draws, np.random.SeedSequence(seed))
-    rows = NewRows(np.tile(x, (n, 1)), fit, 1, n_passes, 1, places=np.arange(n))
+    rows = NewRows(np.tile(x, (n, 1)), fit, 1, n_passes, places=np.arange(n))
     everything = slice(0, last.layout.n_pseudo)
     Z = rows.features(t).astype(float)
     A = np.column_stack([np.ones((n, int(last.layout.bias))), Z])

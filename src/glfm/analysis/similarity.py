@@ -53,7 +53,14 @@ def similarity(
     fit: Fit, rows: Any = None, wrt: str | Iterable[str] | None = None, n_jobs: int | None = None
 ) -> pd.DataFrame:
     """Return how alike some rows are to each row of the fit; see `GLFM.similarity`."""
-    columns = None if wrt is None else [fit.place(name) for name in _checked_names(fit, wrt)]
+    columns = None
+    if wrt is not None:
+        names = [wrt] if isinstance(wrt, str) else list(dict.fromkeys(wrt))
+        if not names:
+            raise SchemaError("No column was chosen: give at least one name, or None for no preference.")
+        for name in names:
+            check_column(fit.schema, name)
+        columns = [fit.place(name) for name in names]
     every = pd.Index(fit.table.labels)
     placed: Rows = TrainingRows(fit)
     if is_table(rows):
@@ -69,12 +76,3 @@ def similarity(
             f"choose at most {_MOST_CELLS // len(every):,} rows."
         )
     return pd.DataFrame(similarities(fit, placed, which, columns), index=labels, columns=every)
-
-
-def _checked_names(fit: Fit, columns: str | Iterable[str]) -> list[str]:
-    names = [columns] if isinstance(columns, str) else list(dict.fromkeys(columns))
-    if not names:
-        raise SchemaError("No column was chosen: give at least one name, or None for no preference.")
-    for name in names:
-        check_column(fit.schema, name)
-    return names

@@ -33,7 +33,7 @@ from glfm.schema.conditions import Unseen, check_columns, check_unseen
 from glfm.schema.encoding import encode
 
 PASSES = 16  # Gibbs passes under the first draw of a chain
-STEPS = 1  # under each of the others, which continues from the one before
+_STEPS = 1  # under each of the others, which continues from the one before
 _SCORE_PASSES, _SCORE_STEPS = 4, 2  # factors of these where features have scores
 _ROWS_AT_ONCE = 512  # rows that go through a chain together
 
@@ -133,7 +133,6 @@ class NewRows(Rows):
         fit: Fit,
         n_jobs: int | None = None,
         n_passes: int = PASSES,
-        n_steps: int = STEPS,
         places: NDArray[np.intp] | None = None,
     ) -> None:
         self.x = x
@@ -142,7 +141,6 @@ class NewRows(Rows):
         self._seed = fit.seed
         self._n_jobs = n_jobs
         self._n_passes = n_passes
-        self._n_steps = n_steps
         self._places = places
 
     def features(self, t: int) -> NDArray[np.bool_]:
@@ -229,7 +227,7 @@ class NewRows(Rows):
         """Take some rows through the draws of a chain."""
         problem, bias, weighted = self._problem, int(self._problem.priors.bias), self._problem.priors.weighted
         draw_rows: Any = draw_new_scores if weighted else draw_new_rows
-        n_passes, n_steps = self._n_passes, self._n_steps
+        n_passes, n_steps = self._n_passes, _STEPS
         if weighted:
             n_passes, n_steps = _SCORE_PASSES * n_passes, _SCORE_STEPS * n_steps
         keys = keys[some]
