@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -207,6 +208,7 @@ def test_odd_cells(model: glfm.GLFM, table: pd.DataFrame) -> None:
 
 
 def test_every_picture(fitted: glfm.GLFM) -> None:
+    plt.close("all")  # figures of other tests
     plot = fitted.plot
     for name in ("patterns", "effects", "dependence", "shares", "features", "trace", "missing", "imputed"):
         check_picture(getattr(plot, name)())
