@@ -148,6 +148,29 @@ def move_thresholds(
 
 
 @kernel
+def _scale_two_levels(
+    codes: Codes, mean: Floats, probit: OrderedProbit, scale: float, log_ratio: float
+) -> tuple[float, float]:
+    """Multiply the likelihood ratio of a scale into log_ratio, for two levels: one pass, nothing stored."""
+    edge, sign, sd = probit.edges[1], probit.sign, probit.sd
+    product = 1.0
+    for n in range(codes.size):
+        if codes[n] >= 0:
+            x = edge - sign * mean[n]
+            old, new = quick_cdf(x / sd), quick_cdf(scale * x / sd)
+            old, new = (old, new) if codes[n] == 0 else (1.0 - old, 1.0 - new)
+            if old > _TRUSTED and new > _TRUSTED:
+                product *= new / old
+            else:
+                a, b = (-np.inf, x / sd) if codes[n] == 0 else (x / sd, np.inf)
+                log_ratio += interval_log_mass(scale * a, scale * b) - interval_log_mass(a, b)
+            if not _SMALL < product < _LARGE:
+                log_ratio += math.log(product)
+                product = 1.0
+    return log_ratio, product
+
+
+@kernel
 def _move_scale(
     rng: Rng,
     codes: Codes,
@@ -171,15 +194,18 @@ def _move_scale(
     for i in range(2, n_edges):
         squares += edges[i] * edges[i] / probit.variance
     log_ratio = log_scale_ratio(log_scale, weights.size + n_edges - 2, squares)
-    edge_cdfs(codes, mean, probit, scale, new)
-    product = 1.0
-    for n in range(codes.size):
-        r = codes[n]
-        if r >= 0:
-            m = sign * mean[n]
-            a, b = (edges[r] - m) / sd, (edges[r + 1] - m) / sd
-            old, mass = at[1, n] - at[0, n], new[1, n] - new[0, n]
-            log_ratio, product = _multiply(log_ratio, product, mass, old, scale * a, scale * b, a, b)
+    if n_edges == 2:
+        log_ratio, product = _scale_two_levels(codes, mean, probit, scale, log_ratio)
+    else:
+        edge_cdfs(codes, mean, probit, scale, new)
+        product = 1.0
+        for n in range(codes.size):
+            r = codes[n]
+            if r >= 0:
+                m = sign * mean[n]
+                a, b = (edges[r] - m) / sd, (edges[r + 1] - m) / sd
+                old, mass = at[1, n] - at[0, n], new[1, n] - new[0, n]
+                log_ratio, product = _multiply(log_ratio, product, mass, old, scale * a, scale * b, a, b)
     accepted = math.log(uniform(rng)) < log_ratio + math.log(product)
     if accepted:
         mean *= scale
@@ -205,8 +231,11 @@ def move_thresholds_and_scale(
 
     `mean` (per row, of the only pseudo-column), the edges of `probit`, `weights` and `step` change in place.
     """
-    at, new = np.zeros((2, codes.size)), np.zeros((2, codes.size))
-    edge_cdfs(codes, mean, probit, 1.0, at)
-    for _ in range(_ROUNDS if probit.edges.size > 3 else 1):
+    has_thresholds = probit.edges.size > 3
+    n = codes.size if has_thresholds else 0  # two levels need nothing to be kept up to date
+    at, new = np.zeros((2, n)), np.zeros((2, n))
+    if has_thresholds:
+        edge_cdfs(codes, mean, probit, 1.0, at)
+    for _ in range(_ROUNDS if has_thresholds else 1):
         move_thresholds(rng, codes, mean, probit, step, adapt, at, new)
         _move_scale(rng, codes, mean, probit, weights, weight_variance, step, adapt, at, new)
