@@ -1,9 +1,7 @@
 """Checkpoints: gone on from bit for bit, and refused with a sentence."""
 
-import itertools
 import threading
 import types
-import warnings
 from copy import deepcopy
 from dataclasses import asdict, replace
 
@@ -16,24 +14,8 @@ from glfm.errors import FileError, FitWarning, SchemaError
 from glfm.kernels.random import stream
 from glfm.storage import model_files
 from glfm.testing import assert_same_draws
+from stopped_fits import ENDLESS, SETTINGS, fit, fit_one_sweep
 from tables import patients
-
-SETTINGS = {"n_chains": 2, "n_warmup": 5, "n_draws": 4, "thin": 2, "random_state": 3, "progress": False}
-ENDLESS = {**SETTINGS, "n_draws": 10**7}
-
-
-def fit(frame, settings=SETTINGS, **arguments) -> glfm.GLFM:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FitWarning)
-        return glfm.GLFM(**settings).fit(frame, **arguments)
-
-
-def fit_one_sweep(frame, settings=SETTINGS, **arguments) -> glfm.GLFM:
-    """Fit until time is out, which it is after one sweep of each chain."""
-    clock = types.SimpleNamespace(monotonic=itertools.count().__next__)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("glfm.sampling.engine.time", clock)
-        return fit(frame, settings, time_budget=0.1, **arguments)
 
 
 @pytest.fixture(scope="module")
