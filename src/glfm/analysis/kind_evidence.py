@@ -31,7 +31,7 @@ from glfm.sampling.priors import Priors, Schedule
 from glfm.sampling.problem import LocalProblem
 from glfm.sampling.state import State
 
-_MOST_LEVELS = 20  # up to so many whole numbers may be levels
+_MOST_LEVELS = 20  # whole numbers with at most this many values may be levels
 _MOST_BESIDE = 12  # pseudo-columns of a column that only helps to predict others: more would cost too much
 _MOST_ROWS = 1000  # at random, if there are more
 _FOLDS = 4

@@ -228,7 +228,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _scores(kind: Kind, x: FloatArray, position: int | None) -> FloatArray:
-    """Return the numbers whose mean is told: values, positions from 1, or whether a cell is at the level."""
+    """Return the numbers that are averaged: values, positions from 1, or whether a cell is at the level."""
     if position is not None:
         return np.asarray(x == position, dtype=np.float64)
     return x if kind.is_number else x + 1.0

@@ -111,7 +111,7 @@ class Shard:
         return self.sums((width, message.inv_sd), in_use.order[: width - prior.bias])
 
     def sums(self, message: tuple[int, FloatArray], order: Counts | None = None) -> Sums:
-        """Return the sums over the rows of so many features, in units of the noise."""
+        """Return the sums over the rows of the first `width` features, in units of the noise."""
         width, inv_sd = message
         order = np.arange(int(self.problem.priors.bias), width) if order is None else order
         S = self.problem.n_pseudo
@@ -213,7 +213,7 @@ def draw_cells(
 
 
 def _with_room(in_use: FeaturesInUse, room: int) -> FeaturesInUse:
-    """Return a copy with room for so many features."""
+    """Return a copy with room for more features."""
     return FeaturesInUse(
         weights=_enlarged(in_use.weights, (room, in_use.weights.shape[1])),
         gram=_enlarged(in_use.gram, (room, room)),
