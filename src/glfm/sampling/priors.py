@@ -79,7 +79,7 @@ class Schedule:
         return max(sweep - self.n_warmup, 0) // self.thin
 
     def after(self, rounds: int) -> Self:
-        """Return the schedule after some rounds: in each, all sweeps so far become warm-up, and thin doubles."""
+        """Return the schedule after some rounds: in each, all sweeps so far become warm-up, thin doubles."""
         schedule = self
         for _ in range(rounds):
             schedule = replace(schedule, n_warmup=schedule.n_sweeps, thin=2 * schedule.thin)
