@@ -100,19 +100,42 @@ def cases(quick: bool) -> dict[str, Any]:
     }
 
 
-def measure(rounds: int, quick: bool) -> dict[str, float]:
-    """Return processor seconds per sweep or row of every case, the smallest of several."""
-    found = {}
-    for name, make in cases(quick).items():
-        run = make()
-        run()  # compiles, or loads what was compiled
-        times = []
-        for _ in range(rounds):
-            begin = time.process_time()
-            n = run()
-            times.append((time.process_time() - begin) / n)
-        found[name] = min(times)
-    return found
+def answer(quick: bool) -> None:
+    """Read names of cases and print the processor seconds per sweep or row of each."""
+    ready: dict[str, Any] = {}
+    makers = cases(quick)
+    for line in sys.stdin:
+        name = line.strip()
+        if name not in ready:
+            ready[name] = makers[name]()
+            ready[name]()  # compiles, or loads what was compiled
+        begin = time.process_time()
+        n = ready[name]()
+        print(json.dumps((time.process_time() - begin) / n), flush=True)
+
+
+class Commit:
+    """A process of one commit that waits for the names of cases."""
+
+    def __init__(self, python: str, quick: bool, environment: dict[str, str], folder: str) -> None:
+        command = [python, str(Path(__file__).resolve()), "--answer", *(["--quick"] if quick else [])]
+        self._process = subprocess.Popen(
+            command,
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+
+    def seconds(self, case: str) -> float:
+        """Return the processor seconds per unit of one run."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(case + "\n")
+        self._process.stdin.flush()
+        return float(json.loads(self._process.stdout.readline()))
 
 
 def main() -> None:
@@ -120,43 +143,31 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("other", nargs="?", help="interpreter of the other commit's environment")
-    parser.add_argument("--rounds", type=int, default=3, help="turns of each commit")
+    parser.add_argument("--rounds", type=int, default=5, help="runs of each case, in turns")
     parser.add_argument("--quick", action="store_true", help="smaller tables")
     parser.add_argument("--output", type=Path, help="JSON file")
-    parser.add_argument(
-        "--measure", action="store_true", help="measure the present interpreter and print JSON"
-    )
+    parser.add_argument("--answer", action="store_true", help="wait for the names of cases")
     options = parser.parse_args()
-    if options.measure:
-        print(json.dumps(measure(2, options.quick)))
+    if options.answer:
+        answer(options.quick)
         return
     if options.other is None:
         parser.error("name the interpreter of the other commit")
-    found: dict[str, dict[str, list[float]]] = {}
-    for _ in range(options.rounds):
-        for who, python in (("other", options.other), ("this", sys.executable)):
-            command = [
-                python,
-                str(Path(__file__).resolve()),
-                "--measure",
-                *(["--quick"] if options.quick else []),
-            ]
-            environment = {
-                name: value for name, value in os.environ.items() if who == "this" or name != "PYTHONPATH"
-            }
-            with tempfile.TemporaryDirectory() as elsewhere:
-                done = subprocess.run(
-                    command, cwd=elsewhere, env=environment, capture_output=True, text=True, check=True
-                )
-            for name, seconds in json.loads(done.stdout.splitlines()[-1]).items():
-                found.setdefault(name, {}).setdefault(who, []).append(seconds)
-    table = {
-        name: {who: 1e3 * min(times[who]) for who in ("other", "this")}
-        | {"ratio": min(times["this"]) / min(times["other"])}
-        for name, times in found.items()
-    }
-    for name, row in table.items():
-        print(f"{name:45} {row['other']:9.3f} {row['this']:9.3f} ms  ratio {row['ratio']:.3f}")
+    plain = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    table = {}
+    with tempfile.TemporaryDirectory() as folder:
+        commits = {
+            "other": Commit(options.other, options.quick, plain, folder),
+            "this": Commit(sys.executable, options.quick, dict(os.environ), folder),
+        }
+        for case in cases(options.quick):
+            times: dict[str, list[float]] = {who: [] for who in commits}
+            for _ in range(options.rounds):
+                for who, commit in commits.items():
+                    times[who].append(commit.seconds(case))
+            row = {who: 1e3 * min(found) for who, found in times.items()}
+            table[case] = {**row, "ratio": row["this"] / row["other"]}
+            print(f"{case:45} {row['other']:9.3f} {row['this']:9.3f} ms  ratio {table[case]['ratio']:.3f}")
     if options.output is not None:
         options.output.write_text(json.dumps(table, indent=2) + "\n")
 
