@@ -13,9 +13,10 @@ import numpy as np
 from glfm.kernels.arrays import ARGMAX, CellBounds, RowPrior, RowStreams, ScaledDraw
 from glfm.kernels.gaussian import interval_log_mass, log_cdf
 from glfm.kernels.jit import Bits, Floats, Ints, Rng, kernel
-from glfm.kernels.new_rows import gibbs_pass, list_cells, row_scratch, sum_weights
+from glfm.kernels.new_rows import gibbs_pass, row_scratch
 from glfm.kernels.probit import MAX_GRID, draw_largest_value, log_probability
 from glfm.kernels.random import uniform
+from glfm.kernels.row_cells import list_cells, sum_weights
 from glfm.kernels.row_streams import seed_row
 from glfm.kernels.singletons import draw_n_singletons
 

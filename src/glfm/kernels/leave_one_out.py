@@ -10,8 +10,9 @@ import numpy as np
 
 from glfm.kernels.arrays import CellBounds, RowPrior, RowStreams, ScaledDraw
 from glfm.kernels.jit import Bits, Floats, Ints, kernel
-from glfm.kernels.new_rows import draw_pseudo, gibbs_pass, list_cells, row_scratch, sum_weights
+from glfm.kernels.new_rows import gibbs_pass, row_scratch
 from glfm.kernels.random import normal
+from glfm.kernels.row_cells import draw_pseudo, list_cells, sum_weights
 from glfm.kernels.row_streams import seed_row
 
 _SETTLE = 4  # draws of the pseudo-observations before their excesses are used

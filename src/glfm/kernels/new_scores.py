@@ -21,8 +21,9 @@ from glfm.kernels.arrays import (
     ScoreScratch,
 )
 from glfm.kernels.jit import Codes, Floats, Rng, kernel
-from glfm.kernels.new_rows import draw_pseudo, draw_singleton_sum, row_scratch, start_row, sum_weights
+from glfm.kernels.new_rows import draw_singleton_sum, row_scratch, start_row
 from glfm.kernels.observed import observed_columns
+from glfm.kernels.row_cells import draw_pseudo, sum_weights
 from glfm.kernels.scores import draw_scores, redraw_scores, score_system
 from glfm.kernels.singletons import MOST_SCORED, length_grid, propose_singletons
 

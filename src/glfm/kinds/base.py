@@ -293,6 +293,15 @@ class Kind(ABC):
         """Return which of a cell's pseudo-observations is the largest, where `interval` is None."""
         return x
 
+    def bounds_of_cells(
+        self, x: FloatArray, evidence: Evidence, theta: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the bounds of `interval`, or twice what `largest` says, of cells whose evidence is known."""
+        interval = self.interval(x, theta)
+        if interval is None:
+            return (self.largest(x),) * 2
+        return interval[0], interval[1]
+
     # ---- spread of the observed cells of a column: the unit of uncertainty
 
     @abstractmethod

@@ -52,6 +52,11 @@ class NumericKind(NumberScale):
     def interval(self, x: FloatArray, theta: FloatArray) -> tuple[FloatArray, FloatArray, float]:
         return *self.bounds(x), self.aux_variance
 
+    def bounds_of_cells(
+        self, x: FloatArray, evidence: Evidence, theta: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        return evidence[0], evidence[1]
+
     # ---- the distribution of a cell
 
     def log_density(

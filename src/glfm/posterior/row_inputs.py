@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glfm.frames.column import FloatArray
-from glfm.kernels.arrays import ARGMAX, INTERVAL, CellBounds, RowStreams, ScaledDraw
+from glfm.kernels.arrays import CellBounds, RowStreams, ScaledDraw
 from glfm.kernels.parallel import gram_matrix
 from glfm.kernels.row_streams import row_keys
 from glfm.sampling.draws import Draw
@@ -40,16 +40,13 @@ class CellIntervals:
         self.keys = content_keys(x)
         self._kinds = list(problem.kinds.values())
         low, high = np.empty(x.shape), np.empty(x.shape)
-        form, aux = np.full(x.shape[1], INTERVAL), np.zeros(x.shape[1])
         for d, kind in enumerate(self._kinds):
             interval = kind.interval(x[:, d], kind.initial_theta())
             if interval is None:
-                form[d] = ARGMAX
                 low[:, d] = high[:, d] = kind.largest(x[:, d])
             else:
-                low[:, d], high[:, d], aux[d] = interval
-        starts = np.array([0, *(part.stop for part in problem.slices)], dtype=np.int64)
-        self._initial = CellBounds(low, high, form, aux, starts)
+                low[:, d], high[:, d], _ = interval
+        self._initial = CellBounds(low, high, *problem.cell_forms)
 
     def bounds(self, draw: Draw, some: slice = _ALL) -> CellBounds:
         """Return the bounds of some rows' cells, with the thresholds of a draw."""

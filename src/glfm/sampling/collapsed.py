@@ -16,11 +16,14 @@ from glfm.kernels.matrices import refresh
 from glfm.kernels.row_sums import sum_rows, sums_of_squares
 from glfm.kernels.weights import row_means
 from glfm.sampling.parameters import draw_alpha, draw_weights, feature_prior
+from glfm.sampling.parallel import ParallelSweep
 from glfm.sampling.problem import LocalProblem
-from glfm.sampling.shard import draw_cells, look
+from glfm.sampling.shard import Shard, draw_cells, look
+from glfm.sampling.shard_group import LocalShards
 from glfm.sampling.state import State
 from glfm.sampling.threshold_moves import move_column
 
+COLLAPSED, CELLS_OUT = True, True
 _ROWS_AT_ONCE = 2048  # between two checks of whether to stop
 
 MOST_FEATURES = 1000  # unless max_features allows more
@@ -45,12 +48,16 @@ class CollapsedSampler:
         Once `stop` is set, the sweep is given up wherever it is and raises `Stopped`; the state is then lost.
         """
         look(stop)
-        matrices = self.draw_features(state, stop)
+        matrices = self.draw_features(state, stop) if COLLAPSED else self.gather(state)
         matrices = self.move_features(state, matrices)
         look(stop)
         self.draw_alpha(state)
         self.draw_weights(state, matrices)
-        self.draw_cells(state, adapt, stop)
+        self.move_scales(state, adapt, stop)
+        if CELLS_OUT:
+            self.flip_cells_out(state, stop)
+        else:
+            self.draw_pseudo(state, stop)
         state.check(self.problem)
         state.sweep += 1
 
@@ -150,6 +157,12 @@ class CollapsedSampler:
         squares = np.empty(self.problem.n_pseudo)
         sums_of_squares(state.Y, squares)
         draw_weights(self.problem, state, matrices.ZZ, matrices.ZY, squares)
+
+    def flip_cells_out(self, state: State, stop: Event | None = None) -> None:
+        """Z given the weights with pseudo-observations integrated out, then the pseudo-observations."""
+        shard = Shard(self.problem, state.Z, state.Y, stop=stop)
+        ParallelSweep(self.problem, LocalShards([shard])).flip_cells_out(state)
+        state.Z = shard.Z
 
     def draw_cells(self, state: State, adapt: bool = False, stop: Event | None = None) -> None:
         """Thresholds and scales with the pseudo-observations integrated out, then the pseudo-observations."""

@@ -28,6 +28,17 @@ class FlipMessage:
     is_guest: bool
     elsewhere: Counts
     prior: FeaturePrior
+    variance: FloatArray  # of the noise, per column
+    theta: tuple[FloatArray, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Flipped:
+    """Features after a shard's rows were updated: rows per feature, their order, weights of new features."""
+
+    counts: Counts
+    order: Counts
+    new_weights: FloatArray
 
 
 @dataclass(frozen=True, eq=False)

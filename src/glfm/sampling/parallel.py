@@ -128,27 +128,52 @@ class ParallelSweep:
         """Make one sweep; the first begins with a draw of weights, which a start does not have."""
         if shared.sweep == 0:
             self._start(shared)
-        sums = self.flip(shared)
+        weighted = self.problem.priors.weighted
+        sums = self.flip(shared) if weighted else self.sums(shared)
         if self._moves:
             sums = move_features(self.problem, self.shards, shared, sums, self._n_free)
             self._counts = None
         draw_alpha(self.problem, shared)
         draw_weights(self.problem, shared, sums.ZZ, sums.ZY, sums.squares)
-        if self.problem.priors.weighted:
+        if weighted:
             self.rescale(shared, sums)
         self.move_scales(shared, adapt)
-        self.draw_cells(shared)
+        if weighted:
+            self.draw_cells(shared)
+        else:
+            self.flip_cells_out(shared)
         shared.sweep += 1
 
     def _start(self, shared: Shared) -> None:
         """Draw weights for the features that a chain starts with."""
+        sums = self.sums(shared)
+        draw_weights(self.problem, shared, sums.ZZ, sums.ZY, sums.squares)
+
+    def sums(self, shared: Shared) -> Sums:
+        """Sums over all rows."""
         inv_sd = 1.0 / np.sqrt(self.problem.per_pseudo_column(shared.variance))
         found = self.shards.call(Shard.sums, (shared.width, inv_sd))
-        ZZ, ZY, squares = (sum(getattr(one, name) for one in found) for name in ("ZZ", "ZY", "squares"))
-        draw_weights(self.problem, shared, ZZ, ZY, squares)
+        ZZ, ZY, squares, counts = (
+            np.sum([getattr(one, name) for one in found], axis=0)
+            for name in ("ZZ", "ZY", "squares", "counts")
+        )
+        return Sums(ZZ, ZY, squares, np.arange(shared.width), counts)
 
     def flip(self, shared: Shared) -> Sums:
         """Features given weights: all shards at once, births in one of them; return the sums."""
+        messages, guest = self._flip_messages(shared)
+        return self._add_up(shared, self.shards.call_each(Shard.flip, messages), guest)
+
+    def flip_cells_out(self, shared: Shared) -> None:
+        """Features given weights, with pseudo-observations integrated out, which are drawn afterwards."""
+        messages, guest = self._flip_messages(shared)
+        found = self.shards.call_each(Shard.flip_cells_out, messages)
+        layout, _ = self._rearrange([one.counts for one in found], found[guest].order)
+        shared.B = np.vstack([shared.B, found[guest].new_weights])[layout]
+        shared.width = layout.size
+
+    def _flip_messages(self, shared: Shared) -> tuple[list[FlipMessage], int]:
+        """Return what each shard is told to flip its features, and the guest shard."""
         problem, shards = self.problem, self.shards
         bias, width = int(problem.priors.bias), shared.width
         counts = self._counts or shards.call(Shard.count, width)
@@ -157,6 +182,7 @@ class ParallelSweep:
         draw_log_odds(shared.rng, total[bias:], problem.n_rows, log_odds[bias:])
         inv_sd = 1.0 / np.sqrt(problem.per_pseudo_column(shared.variance))
         guest = integer_below(shared.rng, shards.n_shards)
+        theta = tuple(one.copy() for one in shared.theta)
         messages = [
             FlipMessage(
                 rng=fork(shared.rng),
@@ -166,26 +192,38 @@ class ParallelSweep:
                 is_guest=i == guest,
                 elsewhere=total - here if i == guest else np.zeros_like(total),
                 prior=feature_prior(problem, shared.alpha),
+                variance=shared.variance.copy(),
+                theta=theta,
             )
             for i, here in enumerate(counts)
         ]
-        return self._add_up(shared, shards.call_each(Shard.flip, messages), guest)
+        return messages, guest
+
+    def _rearrange(self, counts: Sequence[Counts], order: Counts) -> tuple[Counts, Counts]:
+        """Let features follow each other as they are visited, without the empty ones; `counts` by shard.
+
+        Return the layout and the rows of each feature before.
+        """
+        bias = int(self.problem.priors.bias)
+        width = bias + order.size
+        padded = [_padded(one, width) for one in counts]
+        total = np.sum(padded, axis=0)
+        order = np.concatenate([np.arange(bias), order])
+        layout = order[(order < bias) | (total[order] > 0)]
+        self._counts = [one[layout] for one in padded]
+        self.shards.send(Shard.rearrange, layout)
+        return layout, total
 
     def _add_up(self, shared: Shared, found: Sequence[Sums], guest: int) -> Sums:
         """Add the sums in shard order, and let features follow each other as they are visited."""
-        bias, width = int(self.problem.priors.bias), len(found[guest].ZZ)
+        width, squares = len(found[guest].ZZ), np.zeros(self.problem.n_pseudo)
         ZZ, ZY = np.zeros((width, width)), np.zeros((width, self.problem.n_pseudo))
-        squares, counts = np.zeros(self.problem.n_pseudo), np.zeros(width, dtype=np.int64)
         for one in found:
             known = len(one.ZZ)
-            counts[:known] += one.counts
             ZZ[:known, :known] += one.ZZ
             ZY[:known] += one.ZY
             squares += one.squares
-        order = np.concatenate([np.arange(bias), found[guest].order])
-        layout = order[(order < bias) | (counts[order] > 0)]
-        self._counts = [_padded(one.counts, width)[layout] for one in found]
-        self.shards.send(Shard.rearrange, layout)
+        layout, counts = self._rearrange([one.counts for one in found], found[guest].order)
         shared.width = layout.size
         return Sums(ZZ[np.ix_(layout, layout)], ZY[layout], squares, layout, counts[layout])
 

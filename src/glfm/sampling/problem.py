@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from glfm.errors import DataError, SamplerError
 from glfm.frames.column import FloatArray
+from glfm.kernels.arrays import ARGMAX, INTERVAL
 from glfm.kinds.base import Evidence, Kind
 from glfm.sampling.layout import Layout
 from glfm.sampling.priors import Priors
@@ -63,6 +64,16 @@ class Problem:
     def layout(self) -> Layout:
         """The columns and their pseudo-columns."""
         return Layout(self.kinds, self.priors.bias)
+
+    @cached_property
+    def cell_forms(self) -> tuple[NDArray[np.int64], FloatArray, NDArray[np.int64]]:
+        """How the cells of each column constrain pseudo-observations: the last fields of `CellBounds`."""
+        nothing, kinds = np.empty(0), list(self.kinds.values())
+        intervals = [kind.interval(nothing, kind.initial_theta()) for kind in kinds]
+        forms = np.array([ARGMAX if one is None else INTERVAL for one in intervals], dtype=np.int64)
+        aux = np.array([0.0 if one is None else one[2] for one in intervals])
+        starts = np.array([0, *(part.stop for part in self.slices)], dtype=np.int64)
+        return forms, aux, starts
 
     @property
     def n_free_rows(self) -> int:

@@ -11,17 +11,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glfm.frames.column import FloatArray
-from glfm.kernels.arrays import FeaturesInUse, Rows
+from glfm.kernels.arrays import CellBounds, FeaturesInUse, Rows
+from glfm.kernels.cells_out import sweep_cells_out
 from glfm.kernels.jit import Rng
 from glfm.kernels.parallel import gram_matrix, rearrange, scatter, sweep_shard
 from glfm.kernels.row_sums import count_rows, sum_rows, sums_of_squares, sums_over
 from glfm.kernels.thresholds import level_gains
 from glfm.kernels.weights import are_finite, row_means
+from glfm.kinds.base import Evidence
 from glfm.sampling.messages import (
     CellMessage,
     Counts,
     CutMessage,
     FlipMessage,
+    Flipped,
     ProposalMessage,
     ScatterMessage,
     StartMessage,
@@ -91,14 +94,7 @@ class Shard:
         """Update the features of all rows and their holes; return the sums over the rows."""
         problem, prior = self.problem, message.prior
         rng, row, width = message.rng.copy(), 0, len(message.weights)
-        counts = self.count(width)
-        in_use = FeaturesInUse(
-            weights=message.weights,
-            gram=gram_matrix(message.weights),
-            log_odds=message.log_odds,
-            elsewhere=message.elsewhere,
-            order=np.arange(prior.bias, width, dtype=np.int64),
-        )
+        counts, in_use = self.count(width), _features_in_use(message)
         while row < problem.n_rows:
             look(self.stop)
             room = self.Z.shape[1]
@@ -109,6 +105,28 @@ class Shard:
             if needed > room:
                 self.Z = _enlarged(self.Z, (self.Z.shape[0], max(needed, 2 * room)))
         return self.sums((width, message.inv_sd), in_use.order[: width - prior.bias])
+
+    def flip_cells_out(self, message: FlipMessage) -> Flipped:
+        """Update the features of all rows with pseudo-observations integrated out, then draw these."""
+        problem, prior = self.problem, message.prior
+        rng, known = message.rng.copy(), len(message.weights)
+        width, counts, in_use = known, self.count(known), _features_in_use(message)
+        sd = np.sqrt(message.variance)
+        for (begin, end), evidence in zip(problem.blocks, problem.block_evidence, strict=True):
+            look(self.stop)
+            cells, row = _bounds_of_cells(problem, begin, end, evidence, message.theta), begin
+            while row < end:
+                room = self.Z.shape[1]
+                counts, in_use = _enlarged(counts, (room,)), _with_room(in_use, room)
+                rows = Rows(self.Z, counts, self.Y, message.inv_sd, *problem.holes, problem.pinned_rows)
+                row, width, needed = sweep_cells_out(
+                    rng, rows, cells, sd, width, prior, in_use, message.is_guest, begin, row, end
+                )
+                if needed > room:
+                    self.Z = _enlarged(self.Z, (self.Z.shape[0], max(needed, 2 * room)))
+        weights = in_use.weights[:width] / message.inv_sd
+        draw_cells(rng, problem, self.Z, width, weights, message.variance, message.theta, self.Y, self.stop)
+        return Flipped(counts[:width], in_use.order[: width - prior.bias], weights[known:])
 
     def sums(self, message: tuple[int, FloatArray], order: Counts | None = None) -> Sums:
         """Return the sums over the rows of the first `width` features, in units of the noise."""
@@ -210,6 +228,33 @@ def draw_cells(
             kind.draw_pseudo(
                 rng, evidence[d], means[:, part], float(variance[d]), theta[d], Y[begin:end, part]
             )
+
+
+def _features_in_use(message: FlipMessage) -> FeaturesInUse:
+    """Return what a message says of the features, each visited in turn."""
+    return FeaturesInUse(
+        weights=message.weights,
+        gram=gram_matrix(message.weights),
+        log_odds=message.log_odds,
+        elsewhere=message.elsewhere,
+        order=np.arange(message.prior.bias, len(message.weights), dtype=np.int64),
+    )
+
+
+def _bounds_of_cells(
+    problem: LocalProblem,
+    begin: int,
+    end: int,
+    evidence: tuple[Evidence, ...],
+    theta: Sequence[FloatArray],
+) -> CellBounds:
+    """Return the cells of a block of rows as constraints on their pseudo-observations."""
+    kinds = list(problem.kinds.values())
+    low, high = np.empty((end - begin, len(kinds))), np.empty((end - begin, len(kinds)))
+    for d, kind in enumerate(kinds):
+        x = problem.x[begin:end, d]
+        low[:, d], high[:, d] = kind.bounds_of_cells(x, evidence[d], theta[d])
+    return CellBounds(low, high, *problem.cell_forms)
 
 
 def _with_room(in_use: FeaturesInUse, room: int) -> FeaturesInUse:

@@ -1,0 +1,309 @@
+"""One sweep over the rows of a shard with their pseudo-observations integrated out, given the weights.
+
+A pseudo-observation that was drawn with the present features of its row argues for them: given many of them
+a row hardly ever changes. Here the features of a row are drawn given the probabilities of its cells, which
+are those of `kernels.row_cells`; holes have none and drop out.
+
+Singletons, the features that only one row of the table has, are redrawn by the guest shard. Their weights are
+integrated out: j of them make the variance of every pseudo-column 1 + j s2_B. They stay in the likelihood
+while the other features are flipped; then their number is drawn, then the row's pseudo-observations, then
+their weights given these. In other shards singletons stay as they are, with their weights.
+
+Pseudo-observations are left as they were but for cells with more than two levels: the caller draws them.
+"""
+
+import math
+
+import numpy as np
+
+from glfm.kernels.arrays import CellBounds, FeaturePrior, FeaturesInUse, ObservedCells, Rows, RowScratch
+from glfm.kernels.gaussian import interval_log_mass, log_cdf, truncated_normal
+from glfm.kernels.jit import Bits, Codes, Floats, Ints, Rng, kernel
+from glfm.kernels.random import uniform
+from glfm.kernels.row_cells import draw_largest, draw_pseudo, list_cells, log_likelihood, sum_weights
+from glfm.kernels.singletons import MOST_NEW, draw_new_weights, place_new_features
+
+_NEGLIGIBLE = 40.0  # numbers of singletons this far below the largest log weight are left out
+_LOG_HALF = math.log(0.5)
+_LARGEST_LOG = 700.0  # of a number whose exponential is finite
+
+
+@kernel
+def _keep_excess(
+    rng: Rng, cells: ObservedCells, y: Floats, inv_sd: Floats, mean: Floats, variance: float, excess: Floats
+) -> None:
+    """Compute the excess of the largest pseudo-observation over its mean where a cell has several levels.
+
+    That of the last level is not kept between sweeps: it is drawn given the others, which lie below it.
+    """
+    place, sd = cells.place, math.sqrt(variance)
+    for i in range(cells.n_points, place.shape[0]):
+        first, last, w = place[i, 0], place[i, 1], place[i, 2]
+        if w < 0 or last - first == 1:
+            continue
+        if w < last:
+            excess[first] = (y[w] * inv_sd[w] - mean[w]) / sd
+        else:
+            rival = -np.inf
+            for s in range(first, last):
+                rival = max(rival, y[s] * inv_sd[s])
+            excess[first] = truncated_normal(rng, rival, np.inf)
+
+
+@kernel
+def _flip_shared(
+    rng: Rng,
+    z: Bits,
+    width: int,
+    bias: int,
+    counts: Ints,
+    in_use: FeaturesInUse,
+    cells: ObservedCells,
+    variance: float,
+    excess: Floats,
+    scratch: RowScratch,
+) -> None:
+    """Flip each feature that another row has which cannot lose it during this sweep."""
+    W, order, elsewhere, log_odds = in_use.weights, in_use.order, in_use.elsewhere, in_use.log_odds
+    mean, proposal = scratch.mean, scratch.proposal
+    here = log_likelihood(cells, mean, variance, excess, -np.inf)
+    for i in range(width - bias):
+        k = order[i]
+        if counts[k] - z[k] + elsewhere[k] < 1:
+            continue
+        sign = 1.0 - 2.0 * z[k]
+        needed = here - sign * log_odds[k] - math.log(1.0 / uniform(rng) - 1.0)
+        if needed >= 0.0:  # more than any features can give
+            continue
+        for s in range(mean.size):
+            proposal[s] = mean[s] + sign * W[k, s]
+        there = log_likelihood(cells, proposal, variance, excess, needed)
+        if there > needed:
+            here = there
+            mean[:] = proposal
+            counts[k] += 1 - 2 * np.int64(z[k])
+            z[k] = 1 - z[k]
+
+
+@kernel
+def _log_marginal(cells: ObservedCells, mean: Floats, variance: float, excess: Floats) -> float:
+    """Return the log-likelihood with the terms of points that depend on the variance."""
+    total = log_likelihood(cells, mean, variance, excess, -np.inf)
+    for i in range(cells.n_points):
+        total -= 0.5 * math.log(variance + cells.limits[i, 2])
+    return total
+
+
+@kernel
+def _log_best_gain(cells: ObservedCells, mean: Floats, excess: Floats) -> float:
+    """Return a bound on the change of the log-likelihood by a larger variance than 1, whatever it is.
+
+    The mass of an interval that does not contain the mean, and that of the observed one of two levels if it
+    is below a half, stay below a half; the density of a point is largest at the variance gap^2.
+    """
+    place, limits = cells.place, cells.limits
+    gain = 0.0
+    for i in range(cells.n_points):
+        variance, gap = 1.0 + limits[i, 2], limits[i, 0] - mean[place[i, 0]]
+        ratio = gap * gap / variance
+        if ratio > 1.0:
+            gain += 0.5 * (ratio - 1.0 - math.log(ratio))
+    for i in range(cells.n_points, place.shape[0]):
+        first, last, w = place[i, 0], place[i, 1], place[i, 2]
+        if w < 0:
+            unit = 1.0 / math.sqrt(1.0 + limits[i, 2])
+            a, b = (limits[i, 0] - mean[first]) * unit, (limits[i, 1] - mean[first]) * unit
+            if a > 0.0 or b < 0.0:
+                gain += max(_LOG_HALF - interval_log_mass(a, b), 0.0)
+        elif last - first == 1:
+            x = mean[first] if w == first else -mean[first]
+            if x < 0.0:
+                gain += _LOG_HALF - log_cdf(x * math.sqrt(0.5))
+        else:
+            top = excess[first] if w == last else mean[w] + excess[first]
+            limit = _LOG_HALF if w == last else log_cdf(excess[first])
+            for s in range(first, last):
+                if s != w:
+                    gain += max(limit - log_cdf(top - mean[s]), 0.0)
+            if w < last and excess[first] > 0.0:
+                gain -= log_cdf(top)
+    return gain
+
+
+@kernel
+def draw_n_singletons_of_cells(
+    rng: Rng,
+    cells: ObservedCells,
+    mean: Floats,
+    excess: Floats,
+    most: int,
+    log_rate: float,
+    weight_variance: float,
+    chances: Floats,
+) -> int:
+    """Draw how many singletons a row has, with weights and pseudo-observations integrated out.
+
+    A number j has the weight Poisson(j; alpha / N) times the probability of the cells at variance
+    1 + j s2_B. Mostly a bound on all j > 0 says that the uniform random number is one of those that give 0.
+    """
+    u = uniform(rng)
+    if most == 0:
+        return 0
+    gain = _log_best_gain(cells, mean, excess)
+    if u * (1.0 + math.expm1(math.exp(log_rate)) * math.exp(min(gain, _LARGEST_LOG))) < 1.0:
+        return 0
+    none = _log_marginal(cells, mean, 1.0, excess)
+    chances[0] = best = none
+    log_poisson, last = 0.0, 0
+    for j in range(1, most + 1):
+        log_poisson += log_rate - math.log(j)
+        if log_poisson + none + gain < best - _NEGLIGIBLE and log_rate < math.log(j + 1.0):
+            break  # and so are all larger numbers
+        chances[j] = log_poisson + _log_marginal(cells, mean, 1.0 + j * weight_variance, excess)
+        best, last = max(best, chances[j]), j
+    total = 0.0
+    for j in range(last + 1):
+        chances[j] = math.exp(chances[j] - best)
+        total += chances[j]
+    u *= total
+    for j in range(last + 1):
+        u -= chances[j]
+        if u < 0.0:
+            return j
+    return last if total > 0.0 else 0  # NaN gives no feature
+
+
+@kernel
+def _drop_singletons(z: Bits, width: int, bias: int, counts: Ints, elsewhere: Ints) -> tuple[int, int]:
+    """Take the singletons from a row; return how many it had, and how many columns of Z are still in use."""
+    own, alive = 0, width
+    for k in range(bias, width):
+        if counts[k] + elsewhere[k] == np.int64(z[k]):
+            alive -= 1
+            own += z[k]
+            counts[k] -= z[k]
+            z[k] = 0
+    return own, alive
+
+
+@kernel
+def _instantiate(
+    rng: Rng,
+    z: Bits,
+    width: int,
+    born: int,
+    counts: Ints,
+    holes: Codes,
+    prior: FeaturePrior,
+    in_use: FeaturesInUse,
+    scratch: RowScratch,
+) -> None:
+    """Give a row new features, with weights given its pseudo-observations, for later rows to take."""
+    y, mean, r, last = scratch.y, scratch.mean, scratch.residual, width + born
+    for s in range(r.size):
+        r[s] = y[s] - mean[s]
+    for j in range(width, last):
+        z[j] = 1
+    draw_new_weights(
+        rng, z[width:last], float(born), holes, r, prior.weight_variance, in_use.weights[width:last]
+    )
+    place_new_features(rng, width, last, counts, prior, in_use)
+
+
+@kernel
+def _draw_levels(rng: Rng, cells: ObservedCells, mean: Floats, excess: Floats, y: Floats) -> None:
+    """Draw the pseudo-observations of cells with more than two levels in a row without singletons."""
+    place = cells.place
+    for i in range(cells.n_points, place.shape[0]):
+        first, last, w = place[i, 0], place[i, 1], place[i, 2]
+        if w >= 0 and last - first > 1:
+            excess[first] = draw_largest(rng, first, last, w, mean, 1.0, excess[first], y)
+
+
+@kernel
+def _write_levels(cells: ObservedCells, y: Floats, inv_sd: Floats, out: Floats) -> None:
+    """Write the pseudo-observations of cells with more than two levels, whose next draw depends on them."""
+    for i in range(cells.n_points, cells.place.shape[0]):
+        first, last, w = cells.place[i, 0], cells.place[i, 1], cells.place[i, 2]
+        if w >= 0 and last - first > 1:
+            for s in range(first, last):
+                out[s] = y[s] / inv_sd[s]
+
+
+@kernel
+def _scratch(n_columns: int, n_pseudo: int) -> RowScratch:
+    """Allocate the work space of the sweep."""
+    return RowScratch(
+        np.zeros(n_pseudo),
+        np.empty(n_pseudo),
+        np.empty(n_pseudo),
+        np.empty(n_pseudo),
+        np.empty(n_pseudo),
+        np.empty((n_columns, 3), dtype=np.int64),
+        np.empty((n_columns, 3)),
+        np.empty(MOST_NEW + 1),
+    )
+
+
+@kernel
+def sweep_cells_out(
+    rng: Rng,
+    rows: Rows,
+    cells: CellBounds,
+    sd: Floats,
+    width: int,
+    prior: FeaturePrior,
+    in_use: FeaturesInUse,
+    is_guest: bool,
+    start: int,
+    first: int,
+    stop: int,
+) -> tuple[int, int, int]:
+    """Update the features of the rows from `first` to before `stop`; `cells` has the rows from `start` on.
+
+    `sd` is the noise standard deviation of each column. Return the next row to update, the width, and the
+    width that is needed: if that is more than the arrays have, the row was left as it was and waits for
+    larger ones.
+    """
+    S, capacity = rows.Y.shape[1], rows.Z.shape[1]
+    Z, Y, inv_sd, counts, pinned = rows.Z, rows.Y, rows.inv_sd, rows.counts, rows.pinned
+    W, elsewhere, low, high = in_use.weights, in_use.elsewhere, cells.low, cells.high
+    scratch, excess = _scratch(cells.form.size, S), np.empty(S)
+    mean, log_rate, s2 = scratch.mean, math.log(prior.alpha / prior.n_rows), prior.weight_variance
+    rng_before, z_before = np.empty(4, np.uint64), np.empty(capacity, np.uint8)
+    for n in range(first, stop):
+        if pinned[n]:
+            continue
+        z = Z[n]
+        own, alive = 0, width
+        if is_guest:
+            rng_before[:] = rng
+            z_before[:width] = z[:width]
+            own, alive = _drop_singletons(z, width, prior.bias, counts, elsewhere)
+        observed = list_cells(low[n - start], high[n - start], cells, sd, scratch)
+        sum_weights(W, z[:width], mean)
+        variance = 1.0 + own * s2
+        _keep_excess(rng, observed, Y[n], inv_sd, mean, variance, excess)
+        _flip_shared(rng, z, width, prior.bias, counts, in_use, observed, variance, excess, scratch)
+        born = 0
+        if is_guest:
+            most = min(max(prior.max_width - alive, 0), MOST_NEW)
+            born = draw_n_singletons_of_cells(
+                rng, observed, mean, excess, most, log_rate, s2, scratch.chances
+            )
+            if width + born > capacity:
+                rng[:] = rng_before
+                for k in range(width):
+                    counts[k] += np.int64(z_before[k]) - np.int64(z[k])
+                    z[k] = z_before[k]
+                return n, width, width + born
+        if born == 0:
+            _draw_levels(rng, observed, mean, excess, scratch.y)
+        else:
+            draw_pseudo(rng, observed, mean, 1.0 + born * s2, excess, scratch.y)
+        _write_levels(observed, scratch.y, inv_sd, Y[n])
+        if born > 0:
+            holes = rows.hole_columns[rows.hole_starts[n] : rows.hole_starts[n + 1]]
+            _instantiate(rng, z, width, born, counts, holes, prior, in_use, scratch)
+            width += born
+    return stop, width, width

@@ -1,0 +1,178 @@
+"""The observed cells of one row as constraints on its pseudo-observations: likelihood and draws.
+
+Pseudo-observations are divided by their noise standard deviation. The pseudo-columns of a row have variance
+1 + j s2_B if the weights of j of its features are integrated out; the last level of a categorical column has
+no weights: variance 1.
+
+The likelihood of the features has the pseudo-observations integrated out. Only for cells with more than two
+levels one number stays: the excess of the largest pseudo-observation over its mean, in standard deviations.
+"""
+
+import math
+
+import numpy as np
+
+from glfm.kernels.arrays import ARGMAX, INTERVAL, CellBounds, ObservedCells, RowScratch
+from glfm.kernels.gaussian import draw_term, interval_log_mass, log_cdf, quick_cdf, truncated_normal
+from glfm.kernels.jit import Features, Floats, Rng, kernel
+from glfm.kernels.random import normal
+
+_SMALL = 1e-200  # a running product is moved into a sum of logarithms below this
+_FAR = 7.0  # standard deviations up to which `quick_cdf` is accurate in the lower tail
+
+
+@kernel
+def sum_weights(weights: Floats, z: Features, mean: Floats) -> None:
+    """Compute mean = zW for one row of features or scores."""
+    mean[:] = 0.0
+    for k in range(z.size):
+        if z[k]:
+            a = float(z[k])
+            for s in range(mean.size):
+                mean[s] += a * weights[k, s]
+
+
+@kernel
+def list_cells(
+    low: Floats, high: Floats, cells: CellBounds, sd: Floats, scratch: RowScratch
+) -> ObservedCells:
+    """List the observed cells of a row, points first, and note which pseudo-columns are observed.
+
+    `low` and `high` are the row's bounds; the other fields of `cells` describe the columns.
+    """
+    place, limits, observed = scratch.place, scratch.limits, scratch.observed
+    form, aux, starts = cells.form, cells.aux, cells.starts
+    n_cells = n_points = 0
+    for d in range(form.size):
+        first, last = starts[d], starts[d + 1]
+        is_observed = not np.isnan(low[d])
+        observed[first:last] = 1.0 if is_observed else 0.0
+        if not is_observed or first == last:
+            continue
+        i = n_cells
+        if form[d] == INTERVAL and low[d] == high[d]:
+            i = n_points
+            place[n_cells], limits[n_cells] = place[i], limits[i]
+            n_points += 1
+        place[i, 0], place[i, 1] = first, last
+        place[i, 2] = first + int(low[d]) if form[d] == ARGMAX else -1
+        limits[i, 0], limits[i, 1], limits[i, 2] = low[d] / sd[d], high[d] / sd[d], aux[d] / (sd[d] * sd[d])
+        n_cells += 1
+    return ObservedCells(place[:n_cells], limits[:n_cells], n_points)
+
+
+@kernel
+def _draw_between(rng: Rng, low: float, high: float, aux: float, mean: float, variance: float) -> float:
+    """Draw y ~ N(mean, variance) given that y + u, u ~ N(0, aux), lies between the bounds."""
+    w = low
+    if low < high:
+        sd = math.sqrt(variance + aux)
+        w = mean + sd * truncated_normal(rng, (low - mean) / sd, (high - mean) / sd)
+        w = min(max(w, low), high)
+    if aux == 0.0:
+        return w
+    return draw_term(mean, variance, aux, w - mean, normal(rng))
+
+
+@kernel
+def draw_largest(
+    rng: Rng, first: int, last: int, w: int, mean: Floats, variance: float, excess: float, y: Floats
+) -> float:
+    """Draw the pseudo-observations of a cell of which number `w` is the largest; return its excess.
+
+    The excess is its distance from its mean in standard deviations. Two levels: as one block, by their
+    difference. More: the others given the largest, then the largest given the others.
+    """
+    sd = math.sqrt(variance)
+    if last - first == 1:
+        root = math.sqrt(variance + 1.0)
+        sign = 1.0 if w == first else -1.0  # times the difference, which then has a lower bound
+        residual = sign * root * truncated_normal(rng, -sign * mean[first] / root, np.inf)
+        y[first] = draw_term(mean[first], variance, 1.0, residual, normal(rng))
+        return excess
+    top = excess if w == last else mean[w] + sd * excess
+    rival = -np.inf
+    for s in range(first, last):
+        if s != w:
+            y[s] = mean[s] + sd * truncated_normal(rng, -np.inf, (top - mean[s]) / sd)
+            rival = max(rival, y[s])
+    if w == last:
+        return truncated_normal(rng, rival, np.inf)
+    rival = max(rival, truncated_normal(rng, -np.inf, top))
+    excess = truncated_normal(rng, (rival - mean[w]) / sd, np.inf)
+    y[w] = mean[w] + sd * excess
+    return excess
+
+
+@kernel
+def draw_pseudo(
+    rng: Rng, cells: ObservedCells, mean: Floats, variance: float, excess: Floats, y: Floats
+) -> None:
+    """Draw the pseudo-observations of a row's observed cells given its features."""
+    place, limits = cells.place, cells.limits
+    for i in range(place.shape[0]):
+        first, last, w = place[i, 0], place[i, 1], place[i, 2]
+        if w >= 0:
+            excess[first] = draw_largest(rng, first, last, w, mean, variance, excess[first], y)
+        else:
+            y[first] = _draw_between(rng, limits[i, 0], limits[i, 1], limits[i, 2], mean[first], variance)
+
+
+@kernel
+def log_likelihood(
+    cells: ObservedCells, mean: Floats, variance: float, excess: Floats, needed: float
+) -> float:
+    """Return the log probability of a row's observed cells up to a constant, given the excesses.
+
+    Every cell adds a negative number, so that the sum may stop, at minus infinity, below what is `needed`.
+    """
+    place, limits, n_points = cells.place, cells.limits, cells.n_points
+    total = 0.0
+    for i in range(n_points):
+        gap = limits[i, 0] - mean[place[i, 0]]
+        total -= 0.5 * gap * gap / (variance + limits[i, 2])
+    if total < needed:
+        return -np.inf
+    scale, of_difference = 1.0 / math.sqrt(variance), 1.0 / math.sqrt(variance + 1.0)
+    product, enough, known = 1.0, math.exp(needed - total), total
+    for i in range(n_points, place.shape[0]):
+        first, last, w = place[i, 0], place[i, 1], place[i, 2]
+        if w < 0:
+            unit = 1.0 / math.sqrt(variance + limits[i, 2])
+            a, b = (limits[i, 0] - mean[first]) * unit, (limits[i, 1] - mean[first]) * unit
+            if a + b > 0.0:  # the mirrored interval lies in the accurate tail
+                a, b = -b, -a
+            mass = 0.0
+            if b > -_FAR:
+                mass = quick_cdf(b) - (quick_cdf(a) if a > -_FAR else 0.0)
+            if mass > 1e-5:
+                product *= mass
+            else:
+                total += interval_log_mass(a, b)
+        elif last - first == 1:  # the excess is integrated out
+            x = (mean[first] if w == first else -mean[first]) * of_difference
+            if x > -_FAR:
+                product *= quick_cdf(x)
+            else:
+                total += log_cdf(x)
+        else:
+            top = excess[first] if w == last else mean[w] + excess[first] / scale
+            for s in range(first, last + 1):
+                if s != w:
+                    x = top if s == last else (top - mean[s]) * scale
+                    if x > -_FAR:
+                        product *= quick_cdf(x)
+                    else:
+                        total += log_cdf(x)
+                    if product < _SMALL:
+                        total += math.log(product)
+                        product = 1.0
+        if product < _SMALL:
+            total += math.log(product)
+            product = 1.0
+        if total < known:
+            known = total
+            enough = math.exp(min(needed - total, 1.0))
+        if product < enough:
+            return -np.inf
+    return total + math.log(product)
