@@ -15,8 +15,8 @@ from glfm.kernels.feature_moves import N_PROPOSALS, add_or_drop_features, recode
 from glfm.kernels.matrices import refresh
 from glfm.kernels.row_sums import sum_rows, sums_of_squares
 from glfm.kernels.weights import row_means
+from glfm.sampling.parallel import N_SETTLE, ParallelSweep
 from glfm.sampling.parameters import draw_alpha, draw_weights, feature_prior
-from glfm.sampling.parallel import ParallelSweep
 from glfm.sampling.problem import LocalProblem
 from glfm.sampling.shard import Shard, draw_cells, look
 from glfm.sampling.shard_group import LocalShards
@@ -48,6 +48,8 @@ class CollapsedSampler:
         Once `stop` is set, the sweep is given up wherever it is and raises `Stopped`; the state is then lost.
         """
         look(stop)
+        if state.sweep == 0:
+            self.settle(state, adapt, stop)
         matrices = self.draw_features(state, stop) if COLLAPSED else self.gather(state)
         matrices = self.move_features(state, matrices)
         look(stop)
@@ -157,6 +159,12 @@ class CollapsedSampler:
         squares = np.empty(self.problem.n_pseudo)
         sums_of_squares(state.Y, squares)
         draw_weights(self.problem, state, matrices.ZZ, matrices.ZY, squares)
+
+    def settle(self, state: State, adapt: bool, stop: Event | None = None) -> None:
+        """Draw everything but the features of a start, so that the first flips do not undo it."""
+        for _ in range(N_SETTLE):
+            self.draw_weights(state, self.gather(state))
+            self.draw_cells(state, adapt, stop)
 
     def flip_cells_out(self, state: State, stop: Event | None = None) -> None:
         """Z given the weights with pseudo-observations integrated out, then the pseudo-observations."""

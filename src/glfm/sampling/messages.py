@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from glfm.frames.column import FloatArray
 from glfm.kernels.arrays import FeaturePrior, OrderedProbit
 from glfm.kernels.jit import Rng
+from glfm.sampling.start_features import StartFeatures
 
 Counts = NDArray[np.int64]
 
@@ -84,20 +85,19 @@ class ScatterMessage:
 
 @dataclass(frozen=True, eq=False)
 class StartMessage:
-    """Inputs for drawing the pseudo-observations that a chain starts with."""
+    """Inputs for a sample of at most `most` rows in which features to start from are looked for."""
 
     rng: Rng
     variance: FloatArray
     theta: tuple[FloatArray, ...]
+    most: int
 
 
 @dataclass(frozen=True, eq=False)
 class CutMessage:
-    """Features to start with: the rows whose centred pseudo-observations lie beyond a cut of a direction.
+    """Inputs for the features, and the pseudo-observations, that the rows start with."""
 
-    If features are weighted, `cuts` are the units of the scores along the directions.
-    """
-
-    means: FloatArray
-    directions: FloatArray  # pseudo-columns x features
-    cuts: FloatArray
+    rng: Rng
+    variance: FloatArray
+    theta: tuple[FloatArray, ...]
+    found: StartFeatures

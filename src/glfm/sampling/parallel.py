@@ -29,6 +29,7 @@ from glfm.sampling.starts import start_shards
 from glfm.sampling.state import State
 from glfm.sampling.threshold_moves import ThresholdMove, Turn
 
+N_SETTLE = 15  # draws of weights, thresholds and cells before the first flip
 _TURNS: tuple[Turn, ...] = ("even", "odd", "scale")
 
 
@@ -125,9 +126,9 @@ class ParallelSweep:
         self._counts: list[Counts] | None = None
 
     def sweep(self, shared: Shared, adapt: bool = False) -> None:
-        """Make one sweep; the first begins with a draw of weights, which a start does not have."""
+        """Make one sweep; before the first, what rows share settles."""
         if shared.sweep == 0:
-            self._start(shared)
+            self.settle(shared, adapt)
         weighted = self.problem.priors.weighted
         sums = self.flip(shared) if weighted else self.sums(shared)
         if self._moves:
@@ -144,10 +145,13 @@ class ParallelSweep:
             self.flip_cells_out(shared)
         shared.sweep += 1
 
-    def _start(self, shared: Shared) -> None:
-        """Draw weights for the features that a chain starts with."""
-        sums = self.sums(shared)
-        draw_weights(self.problem, shared, sums.ZZ, sums.ZY, sums.squares)
+    def settle(self, shared: Shared, adapt: bool) -> None:
+        """Draw everything but the features of a start, so that the first flips do not undo it."""
+        for _ in range(N_SETTLE):
+            sums = self.sums(shared)
+            draw_weights(self.problem, shared, sums.ZZ, sums.ZY, sums.squares)
+            self.move_scales(shared, adapt)
+            self.draw_cells(shared)
 
     def sums(self, shared: Shared) -> Sums:
         """Sums over all rows."""

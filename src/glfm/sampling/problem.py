@@ -229,6 +229,12 @@ class LocalProblem(Problem):
             counts.append(np.bincount(seen.astype(np.intp), minlength=kind.n_levels).astype(np.int64))
         return ColumnFacts(tuple(spreads), tuple(counts))
 
+    def some(self, rows: NDArray[np.intp]) -> LocalProblem:
+        """Return the problem of some of the rows."""
+        pinned = None if self.pinned is None else self.pinned[rows]
+        evidence = tuple(tuple(part[rows] for part in column) for column in self.evidence)
+        return LocalProblem(self.kinds, self.x[rows], self.priors, pinned, evidence)
+
     def part(self, start: int, stop: int) -> LocalProblem:
         """Return the problem of some of the rows, with views of what is known of them."""
         pinned = None if self.pinned is None else self.pinned[start:stop]

@@ -31,7 +31,7 @@ from glfm.sampling.messages import (
     Sums,
 )
 from glfm.sampling.problem import LocalProblem
-from glfm.sampling.start_steps import centred, draw_unexplained, observed_sums
+from glfm.sampling.start_features import cut_rows, draw_unexplained, expected_pseudo, sample_of_rows
 
 _ROWS_AT_ONCE = 8192  # between two looks at whether to stop
 
@@ -60,28 +60,26 @@ class Shard:
     scattered: NDArray[Any] | None = None
     stop: Event | None = None
 
-    def begin(self, message: StartMessage) -> tuple[FloatArray, FloatArray]:
-        """Draw pseudo-observations as if weights were zero; return how many are observed, and their sums."""
-        problem = self.problem
-        if self.Y.shape != (problem.n_rows, problem.n_pseudo):
-            self.Y = np.zeros((problem.n_rows, problem.n_pseudo))
-        draw_unexplained(message.rng.copy(), problem, message.variance, message.theta, self.Y)
-        return observed_sums(problem, self.Y)
-
-    def spread(self, means: FloatArray) -> FloatArray:
-        """Return the sums of squares and products of centred pseudo-observations, zero in the holes."""
-        known = centred(self.problem, self.Y, means)
-        return np.asarray(np.einsum("ni,nj->ij", known, known))
+    def sample(self, message: StartMessage) -> FloatArray:
+        """Return what pseudo-observations are expected in some free rows, NaN in the holes."""
+        rng, problem = message.rng.copy(), self.problem
+        rows = sample_of_rows(rng, np.flatnonzero(~problem.pinned_rows), message.most)
+        return expected_pseudo(rng, problem.some(rows), message.variance, message.theta)
 
     def cut(self, message: CutMessage) -> Counts:
         """Take features to start with, behind the bias if there is one; return how many rows have each."""
-        bias, n_features = int(self.problem.priors.bias), message.cuts.size
-        width = bias + n_features
-        self.Z = np.zeros((self.problem.n_rows, max(2 * width, 16)), dtype=self.problem.dtype)
+        rng, problem, found = message.rng.copy(), self.problem, message.found
+        bias = int(problem.priors.bias)
+        width = bias + found.cuts.size
+        if self.Y.shape != (problem.n_rows, problem.n_pseudo):
+            self.Y = np.zeros((problem.n_rows, problem.n_pseudo))
+        draw_unexplained(rng, problem, message.variance, message.theta, self.Y)
+        self.Z = np.zeros((problem.n_rows, max(2 * width, 16)), dtype=problem.dtype)
         self.Z[:, :bias] = 1
-        scores = np.einsum("ns,sk->nk", centred(self.problem, self.Y, message.means), message.directions)
-        taken = scores / message.cuts if self.problem.priors.weighted else scores > message.cuts
-        self.Z[:, bias:width] = np.where(self.problem.pinned_rows[:, None], 0, taken)
+        for begin, end in problem.blocks:
+            values = expected_pseudo(rng, problem.part(begin, end), message.variance, message.theta)
+            self.Z[begin:end, bias:width] = cut_rows(found, values, problem.priors.weighted)
+        self.Z[problem.pinned_rows, bias:] = 0
         return self.count(width)
 
     def count(self, width: int) -> Counts:

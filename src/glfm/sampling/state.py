@@ -15,14 +15,14 @@ from glfm.kernels.random import stream
 from glfm.kernels.row_sums import sums_of_squares
 from glfm.kernels.weights import are_finite, is_increasing
 from glfm.sampling.problem import LocalProblem, Problem
-from glfm.sampling.start_steps import (
-    centred,
+from glfm.sampling.start_features import (
+    MOST_ROWS,
+    cut_rows,
+    draw_seed,
     draw_unexplained,
-    draw_upper_share,
-    most_features,
-    observed_sums,
-    one_blas_thread,
-    rotated_components,
+    expected_pseudo,
+    find_features,
+    sample_of_rows,
 )
 
 _START_STEP = 0.2
@@ -56,7 +56,7 @@ class State:
         rng, bias = state.rng, int(problem.priors.bias)
         Y = state.Y = np.zeros((problem.n_rows, problem.n_pseudo))
         draw_unexplained(rng, problem, state.variance, state.theta, Y)
-        features = _starting_features(rng, problem, Y) if Z is None else np.asarray(Z, dtype=problem.dtype)
+        features = state.find_features(problem) if Z is None else np.asarray(Z, dtype=problem.dtype)
         state.width = features.shape[1] + bias
         state.B = np.zeros((state.width, problem.n_pseudo))
         state.Z = np.zeros((problem.n_rows, max(2 * state.width, 16)), dtype=problem.dtype)
@@ -79,6 +79,16 @@ class State:
             step=[np.full(kind.n_steps, _START_STEP) for kind in kinds],
             alpha=priors.alpha if priors.alpha is not None else priors.alpha_prior[0] / priors.alpha_prior[1],
         )
+
+    def find_features(self, problem: LocalProblem) -> NDArray[Any]:
+        """Return features of the rows to start from, see `start_features`."""
+        rows = sample_of_rows(self.rng, np.flatnonzero(~problem.pinned_rows), MOST_ROWS)
+        sample = expected_pseudo(self.rng, problem.some(rows), self.variance, self.theta)
+        found = find_features(draw_seed(self.rng), sample, problem)
+        values = expected_pseudo(self.rng, problem, self.variance, self.theta)
+        Z = cut_rows(found, values, problem.priors.weighted)
+        Z[problem.pinned_rows] = 0
+        return np.asarray(Z[:, Z.any(axis=0)])
 
     def copy(self) -> State:
         """Return the same state in arrays of its own."""
@@ -121,19 +131,3 @@ class State:
         room = np.zeros((self.Z.shape[0], max(width, 2 * self.Z.shape[1])), dtype=self.Z.dtype)
         room[:, : self.width] = self.Z[:, : self.width]
         self.Z = room
-
-
-def _starting_features(rng: Rng, problem: LocalProblem, Y: FloatArray) -> NDArray[np.uint8]:
-    """Return features to start from, given pseudo-observations, see `start_steps`."""
-    n_observed, sums = observed_sums(problem, Y)
-    known = centred(problem, Y, sums / np.maximum(n_observed, 1.0))
-    if not known.size:
-        return np.zeros((problem.n_rows, 0), dtype=np.uint8)
-    with one_blas_thread():
-        components, rotations = rotated_components(rng, problem, known.T @ known / problem.n_rows)
-        scores = known @ components @ rotations[:, : most_features(problem)]
-    Z = np.zeros(scores.shape, dtype=np.uint8)
-    for k in range(scores.shape[1]):
-        Z[:, k] = scores[:, k] > np.quantile(scores[:, k], draw_upper_share(rng))
-    Z[problem.pinned_rows] = 0
-    return Z[:, Z.any(axis=0)]
