@@ -226,15 +226,17 @@ class RowPrior(NamedTuple):
 
 
 class ObservedCells(NamedTuple):
-    """Observed cells of one row, in units of the noise; those that are points come first.
+    """Observed cells of one row, in units of the noise: points, then cells with two levels, then the others.
 
     `place` (cells x 3): first pseudo-column, one after the last, and that of the largest (-1: an interval).
-    `limits` (cells x 3): both bounds and the variance of u.
+    `limits` (cells x 3): both bounds and the variance of u; 1 or -1 if the first or second of two levels won.
+    The first `n_points` cells are points, those from there to before `end_of_pairs` have two levels.
     """
 
     place: Ints
     limits: Floats
     n_points: int
+    end_of_pairs: int
 
 
 class RowScratch(NamedTuple):

@@ -17,7 +17,7 @@ import math
 import numpy as np
 
 from glfm.kernels.arrays import CellBounds, FeaturePrior, FeaturesInUse, ObservedCells, Rows, RowScratch
-from glfm.kernels.gaussian import interval_log_mass, log_cdf, truncated_normal
+from glfm.kernels.gaussian import interval_log_mass, log_cdf, quick_log_cdf, truncated_normal
 from glfm.kernels.jit import Bits, Codes, Floats, Ints, Rng, kernel
 from glfm.kernels.random import uniform
 from glfm.kernels.row_cells import draw_largest, draw_pseudo, list_cells, log_likelihood, sum_weights
@@ -25,6 +25,7 @@ from glfm.kernels.singletons import MOST_NEW, draw_new_weights, place_new_featur
 
 _NEGLIGIBLE = 40.0  # numbers of singletons this far below the largest log weight are left out
 _LOG_HALF = math.log(0.5)
+_ROOT_HALF = math.sqrt(0.5)
 _LARGEST_LOG = 700.0  # of a number whose exponential is finite
 
 
@@ -37,9 +38,9 @@ def _keep_excess(
     That of the last level is not kept between sweeps: it is drawn given the others, which lie below it.
     """
     place, sd = cells.place, math.sqrt(variance)
-    for i in range(cells.n_points, place.shape[0]):
+    for i in range(cells.end_of_pairs, place.shape[0]):
         first, last, w = place[i, 0], place[i, 1], place[i, 2]
-        if w < 0 or last - first == 1:
+        if w < 0:
             continue
         if w < last:
             excess[first] = (y[w] * inv_sd[w] - mean[w]) / sd
@@ -108,17 +109,17 @@ def _log_best_gain(cells: ObservedCells, mean: Floats, excess: Floats) -> float:
         ratio = gap * gap / variance
         if ratio > 1.0:
             gain += 0.5 * (ratio - 1.0 - math.log(ratio))
-    for i in range(cells.n_points, place.shape[0]):
+    for i in range(cells.n_points, cells.end_of_pairs):
+        x = limits[i, 0] * mean[place[i, 0]]
+        if x < 0.0:
+            gain += _LOG_HALF - quick_log_cdf(x * _ROOT_HALF)
+    for i in range(cells.end_of_pairs, place.shape[0]):
         first, last, w = place[i, 0], place[i, 1], place[i, 2]
         if w < 0:
             unit = 1.0 / math.sqrt(1.0 + limits[i, 2])
             a, b = (limits[i, 0] - mean[first]) * unit, (limits[i, 1] - mean[first]) * unit
             if a > 0.0 or b < 0.0:
                 gain += max(_LOG_HALF - interval_log_mass(a, b), 0.0)
-        elif last - first == 1:
-            x = mean[first] if w == first else -mean[first]
-            if x < 0.0:
-                gain += _LOG_HALF - log_cdf(x * math.sqrt(0.5))
         else:
             top = excess[first] if w == last else mean[w] + excess[first]
             limit = _LOG_HALF if w == last else log_cdf(excess[first])
@@ -214,18 +215,18 @@ def _instantiate(
 def _draw_levels(rng: Rng, cells: ObservedCells, mean: Floats, excess: Floats, y: Floats) -> None:
     """Draw the pseudo-observations of cells with more than two levels in a row without singletons."""
     place = cells.place
-    for i in range(cells.n_points, place.shape[0]):
+    for i in range(cells.end_of_pairs, place.shape[0]):
         first, last, w = place[i, 0], place[i, 1], place[i, 2]
-        if w >= 0 and last - first > 1:
+        if w >= 0:
             excess[first] = draw_largest(rng, first, last, w, mean, 1.0, excess[first], y)
 
 
 @kernel
 def _write_levels(cells: ObservedCells, y: Floats, inv_sd: Floats, out: Floats) -> None:
     """Write the pseudo-observations of cells with more than two levels, whose next draw depends on them."""
-    for i in range(cells.n_points, cells.place.shape[0]):
+    for i in range(cells.end_of_pairs, cells.place.shape[0]):
         first, last, w = cells.place[i, 0], cells.place[i, 1], cells.place[i, 2]
-        if w >= 0 and last - first > 1:
+        if w >= 0:
             for s in range(first, last):
                 out[s] = y[s] / inv_sd[s]
 

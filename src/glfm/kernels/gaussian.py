@@ -75,6 +75,32 @@ def log_cdf(x: float) -> float:
     )
 
 
+_LOW, _HIGH, _PER_UNIT = -12, 9, 64  # where cubics stand for the logarithm, and how many per unit
+
+
+def _cubics() -> Floats:
+    """Return the coefficients of the cubics that meet log(Phi) at four places of each cell."""
+    places = 0.5 * np.cos((2.0 * np.arange(4) + 1.0) * math.pi / 8.0)
+    x = _LOW + (np.arange((_HIGH - _LOW) * _PER_UNIT)[:, None] + 0.5 + places) / _PER_UNIT
+    tails = np.array([0.5 * math.erfc(abs(value) * _ROOT_HALF) for value in x.flat]).reshape(x.shape)
+    values = np.where(x > 0.0, np.log1p(-tails), np.log(tails))
+    return np.ascontiguousarray(np.linalg.solve(np.vander(places, increasing=True), values.T).T)
+
+
+_CUBICS = _cubics()
+
+
+@kernel
+def quick_log_cdf(x: float) -> float:
+    """Return the logarithm of the standard normal distribution function to an absolute error of 1e-11."""
+    if not _LOW <= x < _HIGH:
+        return 0.0 if x > 0.0 else log_cdf(x)
+    t = (x - _LOW) * _PER_UNIT
+    i = np.uint32(t)
+    u = t - i - 0.5
+    return _CUBICS[i, 0] + u * (_CUBICS[i, 1] + u * (_CUBICS[i, 2] + u * _CUBICS[i, 3]))
+
+
 @kernel
 def interval_log_mass(a: float, b: float) -> float:
     """Return the log probability that a standard normal falls between `a` and `b`, with a <= b."""

@@ -13,11 +13,19 @@ import math
 import numpy as np
 
 from glfm.kernels.arrays import ARGMAX, INTERVAL, CellBounds, ObservedCells, RowScratch
-from glfm.kernels.gaussian import draw_term, interval_log_mass, log_cdf, quick_cdf, truncated_normal
-from glfm.kernels.jit import Features, Floats, Rng, kernel
+from glfm.kernels.gaussian import (
+    draw_term,
+    interval_log_mass,
+    log_cdf,
+    quick_cdf,
+    quick_log_cdf,
+    truncated_normal,
+)
+from glfm.kernels.jit import Features, Floats, Ints, Rng, kernel
 from glfm.kernels.random import normal
 
 _SMALL = 1e-200  # a running product is moved into a sum of logarithms below this
+_AT_ONCE = 8  # cells with two levels between two looks at whether the sum is already too small
 _FAR = 7.0  # standard deviations up to which `quick_cdf` is accurate in the lower tail
 
 
@@ -33,16 +41,24 @@ def sum_weights(weights: Floats, z: Features, mean: Floats) -> None:
 
 
 @kernel
+def _move_cell(place: Ints, limits: Floats, source: int, target: int) -> None:
+    """Let a cell stand at another place."""
+    for i in range(3):
+        place[target, i] = place[source, i]
+        limits[target, i] = limits[source, i]
+
+
+@kernel
 def list_cells(
     low: Floats, high: Floats, cells: CellBounds, sd: Floats, scratch: RowScratch
 ) -> ObservedCells:
-    """List the observed cells of a row, points first, and note which pseudo-columns are observed.
+    """List the observed cells of a row, and note which pseudo-columns are observed.
 
     `low` and `high` are the row's bounds; the other fields of `cells` describe the columns.
     """
     place, limits, observed = scratch.place, scratch.limits, scratch.observed
     form, aux, starts = cells.form, cells.aux, cells.starts
-    n_cells = n_points = 0
+    n_cells = n_points = end_of_pairs = 0
     for d in range(form.size):
         first, last = starts[d], starts[d + 1]
         is_observed = not np.isnan(low[d])
@@ -50,15 +66,25 @@ def list_cells(
         if not is_observed or first == last:
             continue
         i = n_cells
-        if form[d] == INTERVAL and low[d] == high[d]:
+        is_point = form[d] == INTERVAL and low[d] == high[d]
+        is_pair = form[d] == ARGMAX and last - first == 1
+        if is_point or is_pair:  # the first of the cells that must stand behind it makes room
+            _move_cell(place, limits, end_of_pairs, i)
+            i = end_of_pairs
+            end_of_pairs += 1
+        if is_point:
+            _move_cell(place, limits, n_points, i)
             i = n_points
-            place[n_cells], limits[n_cells] = place[i], limits[i]
             n_points += 1
         place[i, 0], place[i, 1] = first, last
-        place[i, 2] = first + int(low[d]) if form[d] == ARGMAX else -1
-        limits[i, 0], limits[i, 1], limits[i, 2] = low[d] / sd[d], high[d] / sd[d], aux[d] / (sd[d] * sd[d])
+        if form[d] == ARGMAX:
+            place[i, 2] = first + int(low[d])
+            limits[i, 0] = 1.0 if low[d] == 0.0 else -1.0
+        else:
+            place[i, 2] = -1
+            limits[i, 0], limits[i, 1], limits[i, 2] = low[d] / sd[d], high[d] / sd[d], aux[d] / sd[d] ** 2
         n_cells += 1
-    return ObservedCells(place[:n_cells], limits[:n_cells], n_points)
+    return ObservedCells(place[:n_cells], limits[:n_cells], n_points, end_of_pairs)
 
 
 @kernel
@@ -134,8 +160,16 @@ def log_likelihood(
     if total < needed:
         return -np.inf
     scale, of_difference = 1.0 / math.sqrt(variance), 1.0 / math.sqrt(variance + 1.0)
-    product, enough, known = 1.0, math.exp(needed - total), total
-    for i in range(n_points, place.shape[0]):
+    i = n_points
+    while i < cells.end_of_pairs:  # the excess is integrated out
+        end = min(i + _AT_ONCE, cells.end_of_pairs)
+        while i < end:
+            total += quick_log_cdf(limits[i, 0] * mean[place[i, 0]] * of_difference)
+            i += 1
+        if total < needed:
+            return -np.inf
+    product, enough, known = 1.0, math.exp(min(needed - total, 1.0)), total
+    for i in range(cells.end_of_pairs, place.shape[0]):
         first, last, w = place[i, 0], place[i, 1], place[i, 2]
         if w < 0:
             unit = 1.0 / math.sqrt(variance + limits[i, 2])
@@ -149,12 +183,6 @@ def log_likelihood(
                 product *= mass
             else:
                 total += interval_log_mass(a, b)
-        elif last - first == 1:  # the excess is integrated out
-            x = (mean[first] if w == first else -mean[first]) * of_difference
-            if x > -_FAR:
-                product *= quick_cdf(x)
-            else:
-                total += log_cdf(x)
         else:
             top = excess[first] if w == last else mean[w] + excess[first] / scale
             for s in range(first, last + 1):
