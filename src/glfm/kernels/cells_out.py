@@ -6,8 +6,8 @@ are those of `kernels.row_cells`; holes have none and drop out.
 
 Singletons, the features that only one row of the table has, are redrawn by the guest shard. Their weights are
 integrated out: j of them make the variance of every pseudo-column 1 + j s2_B. They stay in the likelihood
-while the other features are flipped; then their number is drawn, then the row's pseudo-observations, then
-their weights given these. In other shards singletons stay as they are, with their weights.
+while the other features are flipped; then their number moves, then the row's pseudo-observations are drawn,
+then their weights given these. In other shards singletons stay as they are, with their weights.
 
 Pseudo-observations are left as they were but for cells with more than two levels: the caller draws them.
 """
@@ -17,16 +17,11 @@ import math
 import numpy as np
 
 from glfm.kernels.arrays import CellBounds, FeaturePrior, FeaturesInUse, ObservedCells, Rows, RowScratch
-from glfm.kernels.gaussian import interval_log_mass, log_cdf, quick_log_cdf, truncated_normal
+from glfm.kernels.gaussian import truncated_normal
 from glfm.kernels.jit import Bits, Codes, Floats, Ints, Rng, kernel
 from glfm.kernels.random import uniform
 from glfm.kernels.row_cells import draw_largest, draw_pseudo, list_cells, log_likelihood, sum_weights
 from glfm.kernels.singletons import MOST_NEW, draw_new_weights, place_new_features
-
-_NEGLIGIBLE = 40.0  # numbers of singletons this far below the largest log weight are left out
-_LOG_HALF = math.log(0.5)
-_ROOT_HALF = math.sqrt(0.5)
-_LARGEST_LOG = 700.0  # of a number whose exponential is finite
 
 
 @kernel
@@ -63,8 +58,8 @@ def _flip_shared(
     variance: float,
     excess: Floats,
     scratch: RowScratch,
-) -> None:
-    """Flip each feature that another row has which cannot lose it during this sweep."""
+) -> float:
+    """Flip each feature that another row surely keeps during this sweep; return the log-likelihood."""
     W, order, elsewhere, log_odds = in_use.weights, in_use.order, in_use.elsewhere, in_use.log_odds
     mean, proposal = scratch.mean, scratch.proposal
     here = log_likelihood(cells, mean, variance, excess, -np.inf)
@@ -84,94 +79,44 @@ def _flip_shared(
             mean[:] = proposal
             counts[k] += 1 - 2 * np.int64(z[k])
             z[k] = 1 - z[k]
+    return here
 
 
 @kernel
-def _log_marginal(cells: ObservedCells, mean: Floats, variance: float, excess: Floats) -> float:
-    """Return the log-likelihood with the terms of points that depend on the variance."""
-    total = log_likelihood(cells, mean, variance, excess, -np.inf)
+def _log_norm(cells: ObservedCells, variance: float) -> float:
+    """Return the terms of the log density of points that depend on the variance alone."""
+    total = 0.0
     for i in range(cells.n_points):
         total -= 0.5 * math.log(variance + cells.limits[i, 2])
     return total
 
 
 @kernel
-def _log_best_gain(cells: ObservedCells, mean: Floats, excess: Floats) -> float:
-    """Return a bound on the change of the log-likelihood by a larger variance than 1, whatever it is.
-
-    The mass of an interval that does not contain the mean, and that of the observed one of two levels if it
-    is below a half, stay below a half; the density of a point is largest at the variance gap^2.
-    """
-    place, limits = cells.place, cells.limits
-    gain = 0.0
-    for i in range(cells.n_points):
-        variance, gap = 1.0 + limits[i, 2], limits[i, 0] - mean[place[i, 0]]
-        ratio = gap * gap / variance
-        if ratio > 1.0:
-            gain += 0.5 * (ratio - 1.0 - math.log(ratio))
-    for i in range(cells.n_points, cells.end_of_pairs):
-        x = limits[i, 0] * mean[place[i, 0]]
-        if x < 0.0:
-            gain += _LOG_HALF - quick_log_cdf(x * _ROOT_HALF)
-    for i in range(cells.end_of_pairs, place.shape[0]):
-        first, last, w = place[i, 0], place[i, 1], place[i, 2]
-        if w < 0:
-            unit = 1.0 / math.sqrt(1.0 + limits[i, 2])
-            a, b = (limits[i, 0] - mean[first]) * unit, (limits[i, 1] - mean[first]) * unit
-            if a > 0.0 or b < 0.0:
-                gain += max(_LOG_HALF - interval_log_mass(a, b), 0.0)
-        else:
-            top = excess[first] if w == last else mean[w] + excess[first]
-            limit = _LOG_HALF if w == last else log_cdf(excess[first])
-            for s in range(first, last):
-                if s != w:
-                    gain += max(limit - log_cdf(top - mean[s]), 0.0)
-            if w < last and excess[first] > 0.0:
-                gain -= log_cdf(top)
-    return gain
-
-
-@kernel
-def draw_n_singletons_of_cells(
+def _move_n_singletons(
     rng: Rng,
     cells: ObservedCells,
     mean: Floats,
     excess: Floats,
+    here: float,
+    own: int,
     most: int,
-    log_rate: float,
-    weight_variance: float,
-    chances: Floats,
+    prior: FeaturePrior,
 ) -> int:
-    """Draw how many singletons a row has, with weights and pseudo-observations integrated out.
+    """Propose one singleton more or less, with weights and pseudo-observations integrated out; return j.
 
-    A number j has the weight Poisson(j; alpha / N) times the probability of the cells at variance
-    1 + j s2_B. Mostly a bound on all j > 0 says that the uniform random number is one of those that give 0.
+    A number j <= `most` has the weight Poisson(j; alpha / N) times the likelihood at variance 1 + j s2_B,
+    which is `here` for the present number `own`. Its exact conditional would cost a likelihood for every j.
     """
-    u = uniform(rng)
-    if most == 0:
-        return 0
-    gain = _log_best_gain(cells, mean, excess)
-    if u * (1.0 + math.expm1(math.exp(log_rate)) * math.exp(min(gain, _LARGEST_LOG))) < 1.0:
-        return 0
-    none = _log_marginal(cells, mean, 1.0, excess)
-    chances[0] = best = none
-    log_poisson, last = 0.0, 0
-    for j in range(1, most + 1):
-        log_poisson += log_rate - math.log(j)
-        if log_poisson + none + gain < best - _NEGLIGIBLE and log_rate < math.log(j + 1.0):
-            break  # and so are all larger numbers
-        chances[j] = log_poisson + _log_marginal(cells, mean, 1.0 + j * weight_variance, excess)
-        best, last = max(best, chances[j]), j
-    total = 0.0
-    for j in range(last + 1):
-        chances[j] = math.exp(chances[j] - best)
-        total += chances[j]
-    u *= total
-    for j in range(last + 1):
-        u -= chances[j]
-        if u < 0.0:
-            return j
-    return last if total > 0.0 else 0  # NaN gives no feature
+    step = 1 if uniform(rng) < 0.5 else -1
+    there = own + step
+    if there < 0 or there > most:
+        return own
+    log_rate, s2 = math.log(prior.alpha / prior.n_rows), prior.weight_variance
+    log_prior = log_rate - math.log(there) if step > 0 else math.log(own) - log_rate
+    variance = 1.0 + there * s2
+    log_prior += _log_norm(cells, variance) - _log_norm(cells, 1.0 + own * s2)
+    needed = here - log_prior + math.log(uniform(rng))
+    return there if log_likelihood(cells, mean, variance, excess, needed) > needed else own
 
 
 @kernel
@@ -242,7 +187,7 @@ def _scratch(n_columns: int, n_pseudo: int) -> RowScratch:
         np.empty(n_pseudo),
         np.empty((n_columns, 3), dtype=np.int64),
         np.empty((n_columns, 3)),
-        np.empty(MOST_NEW + 1),
+        np.empty(0),  # numbers of singletons are not listed
     )
 
 
@@ -270,7 +215,7 @@ def sweep_cells_out(
     Z, Y, inv_sd, counts, pinned = rows.Z, rows.Y, rows.inv_sd, rows.counts, rows.pinned
     W, elsewhere, low, high = in_use.weights, in_use.elsewhere, cells.low, cells.high
     scratch, excess = _scratch(cells.form.size, S), np.empty(S)
-    mean, log_rate, s2 = scratch.mean, math.log(prior.alpha / prior.n_rows), prior.weight_variance
+    mean, s2 = scratch.mean, prior.weight_variance
     rng_before, z_before = np.empty(4, np.uint64), np.empty(capacity, np.uint8)
     for n in range(first, stop):
         if pinned[n]:
@@ -285,13 +230,11 @@ def sweep_cells_out(
         sum_weights(W, z[:width], mean)
         variance = 1.0 + own * s2
         _keep_excess(rng, observed, Y[n], inv_sd, mean, variance, excess)
-        _flip_shared(rng, z, width, prior.bias, counts, in_use, observed, variance, excess, scratch)
+        here = _flip_shared(rng, z, width, prior.bias, counts, in_use, observed, variance, excess, scratch)
         born = 0
         if is_guest:
             most = min(max(prior.max_width - alive, 0), MOST_NEW)
-            born = draw_n_singletons_of_cells(
-                rng, observed, mean, excess, most, log_rate, s2, scratch.chances
-            )
+            born = _move_n_singletons(rng, observed, mean, excess, here, own, most, prior)
             if width + born > capacity:
                 rng[:] = rng_before
                 for k in range(width):

@@ -16,7 +16,6 @@ from glfm.kernels.arrays import ARGMAX, INTERVAL, CellBounds, ObservedCells, Row
 from glfm.kernels.gaussian import (
     draw_term,
     interval_log_mass,
-    log_cdf,
     quick_cdf,
     quick_log_cdf,
     truncated_normal,
@@ -24,7 +23,8 @@ from glfm.kernels.gaussian import (
 from glfm.kernels.jit import Features, Floats, Ints, Rng, kernel
 from glfm.kernels.random import normal
 
-_SMALL = 1e-200  # a running product is moved into a sum of logarithms below this
+_SMALL = 1e-3  # a running product is moved into the sum of logarithms below this
+_TRUSTED = 1e-5  # a mass from which `quick_cdf` gives it with eight digits
 _AT_ONCE = 8  # cells with two levels between two looks at whether the sum is already too small
 _FAR = 7.0  # standard deviations up to which `quick_cdf` is accurate in the lower tail
 
@@ -168,7 +168,7 @@ def log_likelihood(
             i += 1
         if total < needed:
             return -np.inf
-    product, enough, known = 1.0, math.exp(min(needed - total, 1.0)), total
+    product = 1.0
     for i in range(cells.end_of_pairs, place.shape[0]):
         first, last, w = place[i, 0], place[i, 1], place[i, 2]
         if w < 0:
@@ -179,28 +179,20 @@ def log_likelihood(
             mass = 0.0
             if b > -_FAR:
                 mass = quick_cdf(b) - (quick_cdf(a) if a > -_FAR else 0.0)
-            if mass > 1e-5:
+            if mass > _TRUSTED:
                 product *= mass
+                if product < _SMALL:
+                    total += math.log(product)
+                    product = 1.0
             else:
                 total += interval_log_mass(a, b)
         else:
             top = excess[first] if w == last else mean[w] + excess[first] / scale
-            for s in range(first, last + 1):
+            for s in range(first, last):
                 if s != w:
-                    x = top if s == last else (top - mean[s]) * scale
-                    if x > -_FAR:
-                        product *= quick_cdf(x)
-                    else:
-                        total += log_cdf(x)
-                    if product < _SMALL:
-                        total += math.log(product)
-                        product = 1.0
-        if product < _SMALL:
-            total += math.log(product)
-            product = 1.0
-        if total < known:
-            known = total
-            enough = math.exp(min(needed - total, 1.0))
-        if product < enough:
+                    total += quick_log_cdf((top - mean[s]) * scale)
+            if w != last:
+                total += quick_log_cdf(top)
+        if total < needed:
             return -np.inf
     return total + math.log(product)
