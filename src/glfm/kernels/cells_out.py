@@ -47,7 +47,7 @@ def _keep_excess(
 
 
 @kernel
-def _flip_shared(
+def flip_shared(
     rng: Rng,
     z: Bits,
     width: int,
@@ -92,7 +92,7 @@ def _log_norm(cells: ObservedCells, variance: float) -> float:
 
 
 @kernel
-def _move_n_singletons(
+def move_n_singletons(
     rng: Rng,
     cells: ObservedCells,
     mean: Floats,
@@ -230,11 +230,11 @@ def sweep_cells_out(
         sum_weights(W, z[:width], mean)
         variance = 1.0 + own * s2
         _keep_excess(rng, observed, Y[n], inv_sd, mean, variance, excess)
-        here = _flip_shared(rng, z, width, prior.bias, counts, in_use, observed, variance, excess, scratch)
+        here = flip_shared(rng, z, width, prior.bias, counts, in_use, observed, variance, excess, scratch)
         born = 0
         if is_guest:
             most = min(max(prior.max_width - alive, 0), MOST_NEW)
-            born = _move_n_singletons(rng, observed, mean, excess, here, own, most, prior)
+            born = move_n_singletons(rng, observed, mean, excess, here, own, most, prior)
             if width + born > capacity:
                 rng[:] = rng_before
                 for k in range(width):

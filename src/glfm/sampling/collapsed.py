@@ -10,6 +10,7 @@ import numpy as np
 from glfm.errors import SamplerError
 from glfm.frames.column import FloatArray
 from glfm.kernels.arrays import Matrices, Rows
+from glfm.kernels.cells_out import sweep_cells_out
 from glfm.kernels.collapsed import sweep_rows
 from glfm.kernels.feature_moves import N_PROPOSALS, add_or_drop_features, recode_features
 from glfm.kernels.matrices import refresh
@@ -23,7 +24,6 @@ from glfm.sampling.shard_group import LocalShards
 from glfm.sampling.state import State
 from glfm.sampling.threshold_moves import move_column
 
-COLLAPSED, CELLS_OUT = True, True
 _ROWS_AT_ONCE = 2048  # between two checks of whether to stop
 
 MOST_FEATURES = 1000  # unless max_features allows more
@@ -31,7 +31,7 @@ _MOST_DRIFT = 1e-6  # of the matrices, in units of noise: log odds of features e
 
 
 class CollapsedSampler:
-    """Sweeps of the model's exact transition: features, alpha, noise and weights, thresholds, cells.
+    """Sweeps of the model's exact transition: features given cells, what rows share, features and cells.
 
     A sampler holds the problem alone. What a sweep changes is in the `State`; the matrices of Z and Y pass
     from step to step as arguments.
@@ -50,23 +50,20 @@ class CollapsedSampler:
         look(stop)
         if state.sweep == 0:
             self.settle(state, adapt, stop)
-        matrices = self.draw_features(state, stop) if COLLAPSED else self.gather(state)
+        matrices = self.draw_features(state, stop)
         matrices = self.move_features(state, matrices)
         look(stop)
         self.draw_alpha(state)
         self.draw_weights(state, matrices)
         self.move_scales(state, adapt, stop)
-        if CELLS_OUT:
-            self.flip_cells_out(state, stop)
-        else:
-            self.draw_pseudo(state, stop)
+        self.flip_cells_out(state, stop)
         state.check(self.problem)
         state.sweep += 1
 
     @property
     def is_compiled(self) -> bool:
         """Whether this process has the compiled sweep, fresh or from the cache."""
-        return bool(getattr(sweep_rows, "signatures", True))
+        return all(getattr(one, "signatures", True) for one in (sweep_rows, sweep_cells_out))
 
     def gather(self, state: State) -> Matrices:
         """Return the matrices of Z and Y that the steps up to `draw_weights` share, with room as in Z."""

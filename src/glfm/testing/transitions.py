@@ -34,6 +34,7 @@ _STALE = {
     "draw_alpha": "",
     "draw_weights": "",
     "move_scales": "Y",
+    "flip_cells_out": "",
     "draw_pseudo": "",
 }
 TRANSITIONS = tuple(_STALE)

@@ -1,0 +1,88 @@
+"""The row step with cells integrated out, as the only one that changes Z, against enumerated posteriors."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import glfm.sampling.shard
+from glfm.kernels import cells_out
+from glfm.kernels.arrays import Matrices, ObservedCells
+from glfm.sampling.collapsed import CollapsedSampler
+from glfm.sampling.problem import Problem
+from glfm.sampling.state import State
+from glfm.testing import enumerate_posterior, visit
+
+from .checks import check
+from .tables import TABLES
+
+pytestmark = pytest.mark.statistical
+
+N_SWEEPS = 8_000
+LEVELS = "categorical, two levels"
+
+
+class CellsOut(CollapsedSampler):
+    """Changes the features of rows only with cells integrated out, and moves no whole feature."""
+
+    def draw_features(self, state: State, stop: object = None) -> Matrices:
+        return self.gather(state)
+
+    def move_features(self, state: State, matrices: Matrices) -> Matrices:
+        return matrices
+
+
+class Unwidened(CellsOut):
+    """Forgets the features that only one row has before the others are flipped."""
+
+    def flip_cells_out(self, state: State, stop: object = None) -> None:
+        bias = int(self.problem.priors.bias)
+        for k in range(bias, state.width):
+            if np.count_nonzero(state.Z[:, k]) == 1:
+                state.Z[:, k] = 0
+        super().flip_cells_out(state)
+
+
+def scores(problem: Problem, n_sweeps: int, sampler: type[CollapsedSampler] = CellsOut) -> Any:
+    posterior = enumerate_posterior(problem, accuracy=1e-4)
+    return posterior.scores(visit(problem, posterior, n_sweeps, seed=4, make_sampler=sampler))
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_chain_has_the_enumerated_posterior(table: str) -> None:
+    check(scores(TABLES[table], N_SWEEPS))
+
+
+def test_singletons_that_do_not_widen_are_found_out() -> None:
+    with pytest.raises(AssertionError, match="quantities are off"):
+        check(scores(TABLES["real, noise fixed"], N_SWEEPS, Unwidened))
+
+
+def test_weights_drawn_from_the_cells_of_before_are_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(glfm.sampling.shard, "draw_cells", lambda *_: None)
+    with pytest.raises(AssertionError, match="quantities are off"):
+        check(scores(TABLES[LEVELS], N_SWEEPS))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_right", [True, False])
+def test_a_last_level_that_widens_is_found_out(is_right: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    right = cells_out.log_likelihood
+
+    def widened(cells: ObservedCells, mean: Any, variance: float, excess: Any, needed: float) -> float:
+        shrink = 1.0 if is_right else np.sqrt((variance + 1.0) / (2.0 * variance))
+        return right(cells, shrink * mean, variance, excess, needed)
+
+    # The loop over the rows and the steps that read the likelihood run as plain Python.
+    plain = getattr(cells_out.sweep_cells_out, "py_func", cells_out.sweep_cells_out)
+    for name in ("flip_shared", "move_n_singletons"):
+        step = getattr(cells_out, name)
+        monkeypatch.setattr(cells_out, name, getattr(step, "py_func", step))
+    monkeypatch.setattr(cells_out, "log_likelihood", widened)
+    monkeypatch.setattr(glfm.sampling.shard, "sweep_cells_out", plain)
+    found = scores(TABLES[LEVELS], 20_000)
+    if is_right:
+        check(found)
+    else:
+        with pytest.raises(AssertionError, match="quantities are off"):
+            check(found)
