@@ -15,8 +15,8 @@ from glfm.kernels.feature_moves import N_PROPOSALS, add_or_drop_features, recode
 from glfm.kernels.matrices import refresh
 from glfm.kernels.row_sums import sum_rows, sums_of_squares
 from glfm.kernels.weights import row_means
-from glfm.sampling.parameters import draw_alpha, draw_weights, feature_prior
 from glfm.sampling.parallel import ParallelSweep
+from glfm.sampling.parameters import draw_alpha, draw_weights, feature_prior
 from glfm.sampling.problem import LocalProblem
 from glfm.sampling.shard import Shard, draw_cells, look
 from glfm.sampling.shard_group import LocalShards
@@ -55,6 +55,7 @@ class CollapsedSampler:
         self.draw_weights(state, matrices)
         self.move_scales(state, adapt, stop)
         if CELLS_OUT:
+            self.births(state, stop)
             self.flip_cells_out(state, stop)
         else:
             self.draw_pseudo(state, stop)
@@ -157,6 +158,15 @@ class CollapsedSampler:
         squares = np.empty(self.problem.n_pseudo)
         sums_of_squares(state.Y, squares)
         draw_weights(self.problem, state, matrices.ZZ, matrices.ZY, squares)
+
+    def births(self, state: State, stop: Event | None = None) -> None:
+        """Whole features are born and die given the weights, with pseudo-observations integrated out.
+
+        Only cells with more than two levels have pseudo-observations that are valid afterwards.
+        """
+        shard = Shard(self.problem, state.Z, state.Y, stop=stop)
+        ParallelSweep(self.problem, LocalShards([shard])).births(state)
+        state.Z = shard.Z
 
     def flip_cells_out(self, state: State, stop: Event | None = None) -> None:
         """Z given the weights with pseudo-observations integrated out, then the pseudo-observations."""
