@@ -285,3 +285,17 @@ class NewRowStates(NamedTuple):
     n_singletons: Ints
     length: Floats
     excess: Floats
+
+
+class Birth(NamedTuple):
+    """The birth or death of a feature, in units of the noise.
+
+    `weights` are those of the other features, zero in the place of one that dies; `new` those of the feature
+    itself; `share` is the probability that a row has it; `feature` is its column of Z.
+    """
+
+    weights: Floats
+    new: Floats
+    share: float
+    feature: int
+    is_born: bool

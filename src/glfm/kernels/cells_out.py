@@ -25,7 +25,7 @@ from glfm.kernels.singletons import MOST_NEW, draw_new_weights, place_new_featur
 
 
 @kernel
-def _keep_excess(
+def keep_excess(
     rng: Rng, cells: ObservedCells, y: Floats, inv_sd: Floats, mean: Floats, variance: float, excess: Floats
 ) -> None:
     """Compute the excess of the largest pseudo-observation over its mean where a cell has several levels.
@@ -157,7 +157,7 @@ def _instantiate(
 
 
 @kernel
-def _draw_levels(rng: Rng, cells: ObservedCells, mean: Floats, excess: Floats, y: Floats) -> None:
+def draw_levels(rng: Rng, cells: ObservedCells, mean: Floats, excess: Floats, y: Floats) -> None:
     """Draw the pseudo-observations of cells with more than two levels in a row without singletons."""
     place = cells.place
     for i in range(cells.end_of_pairs, place.shape[0]):
@@ -167,7 +167,7 @@ def _draw_levels(rng: Rng, cells: ObservedCells, mean: Floats, excess: Floats, y
 
 
 @kernel
-def _write_levels(cells: ObservedCells, y: Floats, inv_sd: Floats, out: Floats) -> None:
+def write_levels(cells: ObservedCells, y: Floats, inv_sd: Floats, out: Floats) -> None:
     """Write the pseudo-observations of cells with more than two levels, whose next draw depends on them."""
     for i in range(cells.end_of_pairs, cells.place.shape[0]):
         first, last, w = cells.place[i, 0], cells.place[i, 1], cells.place[i, 2]
@@ -177,8 +177,8 @@ def _write_levels(cells: ObservedCells, y: Floats, inv_sd: Floats, out: Floats) 
 
 
 @kernel
-def _scratch(n_columns: int, n_pseudo: int) -> RowScratch:
-    """Allocate the work space of the sweep."""
+def row_scratch(n_columns: int, n_pseudo: int) -> RowScratch:
+    """Allocate the work space of a sweep over rows with pseudo-observations integrated out."""
     return RowScratch(
         np.zeros(n_pseudo),
         np.empty(n_pseudo),
@@ -214,7 +214,7 @@ def sweep_cells_out(
     S, capacity = rows.Y.shape[1], rows.Z.shape[1]
     Z, Y, inv_sd, counts, pinned = rows.Z, rows.Y, rows.inv_sd, rows.counts, rows.pinned
     W, elsewhere, low, high = in_use.weights, in_use.elsewhere, cells.low, cells.high
-    scratch, excess = _scratch(cells.form.size, S), np.empty(S)
+    scratch, excess = row_scratch(cells.form.size, S), np.empty(S)
     mean, s2 = scratch.mean, prior.weight_variance
     rng_before, z_before = np.empty(4, np.uint64), np.empty(capacity, np.uint8)
     for n in range(first, stop):
@@ -229,7 +229,7 @@ def sweep_cells_out(
         observed = list_cells(low[n - start], high[n - start], cells, sd, scratch)
         sum_weights(W, z[:width], mean)
         variance = 1.0 + own * s2
-        _keep_excess(rng, observed, Y[n], inv_sd, mean, variance, excess)
+        keep_excess(rng, observed, Y[n], inv_sd, mean, variance, excess)
         here = flip_shared(rng, z, width, prior.bias, counts, in_use, observed, variance, excess, scratch)
         born = 0
         if is_guest:
@@ -242,10 +242,10 @@ def sweep_cells_out(
                     z[k] = z_before[k]
                 return n, width, width + born
         if born == 0:
-            _draw_levels(rng, observed, mean, excess, scratch.y)
+            draw_levels(rng, observed, mean, excess, scratch.y)
         else:
             draw_pseudo(rng, observed, mean, 1.0 + born * s2, excess, scratch.y)
-        _write_levels(observed, scratch.y, inv_sd, Y[n])
+        write_levels(observed, scratch.y, inv_sd, Y[n])
         if born > 0:
             holes = rows.hole_columns[rows.hole_starts[n] : rows.hole_starts[n + 1]]
             _instantiate(rng, z, width, born, counts, holes, prior, in_use, scratch)

@@ -56,6 +56,7 @@ class CollapsedSampler:
         self.draw_alpha(state)
         self.draw_weights(state, matrices)
         self.move_scales(state, adapt, stop)
+        self.births(state, stop)
         self.flip_cells_out(state, stop)
         state.check(self.problem)
         state.sweep += 1
@@ -162,6 +163,15 @@ class CollapsedSampler:
         for _ in range(N_SETTLE):
             self.draw_weights(state, self.gather(state))
             self.draw_cells(state, adapt, stop)
+
+    def births(self, state: State, stop: Event | None = None) -> None:
+        """Whole features are born and die given the weights, with pseudo-observations integrated out.
+
+        Only cells with more than two levels have pseudo-observations that are valid afterwards.
+        """
+        shard = Shard(self.problem, state.Z, state.Y, stop=stop)
+        ParallelSweep(self.problem, LocalShards([shard])).births(state)
+        state.Z = shard.Z
 
     def flip_cells_out(self, state: State, stop: Event | None = None) -> None:
         """Z given the weights with pseudo-observations integrated out, then the pseudo-observations."""

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glfm.frames.column import FloatArray
-from glfm.kernels.arrays import FeaturePrior, OrderedProbit
+from glfm.kernels.arrays import Birth, FeaturePrior, OrderedProbit
 from glfm.kernels.jit import Rng
 from glfm.sampling.start_features import StartFeatures
 
@@ -101,3 +101,38 @@ class CutMessage:
     variance: FloatArray
     theta: tuple[FloatArray, ...]
     found: StartFeatures
+
+
+@dataclass(frozen=True, eq=False)
+class FitMessage:
+    """Inputs for fitting a feature to the residuals of rows of one shard, which is chosen.
+
+    `weights` are in units of the noise, zero for a feature that is left out of account.
+    """
+
+    rng: Rng
+    weights: FloatArray
+    variance: FloatArray
+    theta: tuple[FloatArray, ...]
+    is_chosen: bool
+
+
+@dataclass(frozen=True, eq=False)
+class FittedFeature:
+    """Weights of a feature, in units of the noise, their variances, and rows that have it and have it not."""
+
+    mean: FloatArray
+    variance: FloatArray
+    n_with: float
+    n_without: float
+
+
+@dataclass(frozen=True, eq=False)
+class BirthMessage:
+    """Inputs for judging, and then for making, the birth or death of a feature."""
+
+    rng: Rng
+    birth: Birth
+    inv_sd: FloatArray
+    variance: FloatArray
+    theta: tuple[FloatArray, ...]

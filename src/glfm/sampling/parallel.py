@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from glfm.kernels.parallel import draw_log_odds, is_compiled
 from glfm.kernels.random import fork, integer_below
 from glfm.kernels.scores import draw_factors
+from glfm.sampling.births import move_births
 from glfm.sampling.feature_moves import move_features
 from glfm.sampling.messages import CellMessage, Counts, FlipMessage, ProposalMessage, Sums
 from glfm.sampling.parameters import Shared, draw_alpha, draw_weights, feature_prior
@@ -142,6 +143,7 @@ class ParallelSweep:
         if weighted:
             self.draw_cells(shared)
         else:
+            self.births(shared)
             self.flip_cells_out(shared)
         shared.sweep += 1
 
@@ -167,6 +169,14 @@ class ParallelSweep:
         """Features given weights: all shards at once, births in one of them; return the sums."""
         messages, guest = self._flip_messages(shared)
         return self._add_up(shared, self.shards.call_each(Shard.flip, messages), guest)
+
+    def births(self, shared: Shared) -> None:
+        """Whole features are born and die given weights, with pseudo-observations integrated out.
+
+        Only cells with more than two levels have pseudo-observations that are valid afterwards.
+        """
+        counts = self._counts or self.shards.call(Shard.count, shared.width)
+        self._counts = move_births(self.problem, self.shards, shared, counts)
 
     def flip_cells_out(self, shared: Shared) -> None:
         """Features given weights, with pseudo-observations integrated out, which are drawn afterwards."""

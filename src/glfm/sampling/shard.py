@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from glfm.frames.column import FloatArray
 from glfm.kernels.arrays import CellBounds, FeaturesInUse, Rows
+from glfm.kernels.births import choose_rows, fit_feature, residuals, sweep_birth
 from glfm.kernels.cells_out import sweep_cells_out
 from glfm.kernels.jit import Rng
 from glfm.kernels.parallel import gram_matrix, rearrange, scatter, sweep_shard
@@ -20,9 +21,12 @@ from glfm.kernels.thresholds import level_gains
 from glfm.kernels.weights import are_finite, row_means
 from glfm.kinds.base import Evidence
 from glfm.sampling.messages import (
+    BirthMessage,
     CellMessage,
     Counts,
     CutMessage,
+    FitMessage,
+    FittedFeature,
     FlipMessage,
     Flipped,
     ProposalMessage,
@@ -34,6 +38,7 @@ from glfm.sampling.problem import LocalProblem
 from glfm.sampling.start_features import cut_rows, draw_unexplained, expected_pseudo, sample_of_rows
 
 _ROWS_AT_ONCE = 8192  # between two looks at whether to stop
+_MOST_FITTED = 1000  # rows to whose residuals a new feature is fitted
 
 
 class Stopped(Exception):  # noqa: N818 - no error
@@ -112,7 +117,8 @@ class Shard:
         sd = np.sqrt(message.variance)
         for (begin, end), evidence in zip(problem.blocks, problem.block_evidence, strict=True):
             look(self.stop)
-            cells, row = _bounds_of_cells(problem, begin, end, evidence, message.theta), begin
+            cells = _bounds_of_cells(problem, problem.x[begin:end], evidence, message.theta)
+            row = begin
             while row < end:
                 room = self.Z.shape[1]
                 counts, in_use = _enlarged(counts, (room,)), _with_room(in_use, room)
@@ -178,6 +184,42 @@ class Shard:
         sums_over(self.Z, width, self.Y, z, rows, sums)
         return rows, sums
 
+    def fit_feature(self, message: FitMessage) -> FittedFeature | None:
+        """Fit a feature to what the others leave unexplained in some rows, if this shard is chosen."""
+        if not message.is_chosen:
+            return None
+        problem, rng, S = self.problem, message.rng.copy(), self.problem.n_pseudo
+        chosen = choose_rows(rng, np.flatnonzero(~problem.pinned_rows), _MOST_FITTED)
+        evidence = tuple(tuple(part[chosen] for part in column) for column in problem.evidence)
+        cells = _bounds_of_cells(problem, problem.x[chosen], evidence, message.theta)
+        r, c = np.empty((chosen.size, S)), np.empty((chosen.size, S))
+        residuals(self.Z, chosen, message.weights, cells, np.sqrt(message.variance), r, c)
+        mean, variance = np.empty(S), np.empty(S)
+        n_rows = fit_feature(r, c, float(problem.priors.weight_variance), mean, variance)
+        return FittedFeature(mean, variance, *n_rows)
+
+    def judge_birth(self, message: BirthMessage) -> tuple[float, int]:
+        """Return the log-likelihood ratio of a feature, its rows integrated out, and how many have it."""
+        return self._sweep_birth(message, settle=False)
+
+    def settle_birth(self, message: BirthMessage) -> None:
+        """Let a feature that was judged be born behind the others, or die, with the same message."""
+        if message.birth.feature >= self.Z.shape[1]:
+            self.Z = _enlarged(self.Z, (self.Z.shape[0], 2 * message.birth.feature + 1))
+        self._sweep_birth(message, settle=True)
+
+    def _sweep_birth(self, message: BirthMessage, settle: bool) -> tuple[float, int]:
+        problem, rng, sd = self.problem, message.rng.copy(), np.sqrt(message.variance)
+        no_counts = np.zeros(0, dtype=np.int64)
+        rows = Rows(self.Z, no_counts, self.Y, message.inv_sd, *problem.holes, problem.pinned_rows)
+        log_ratio, m = 0.0, 0
+        for (begin, end), evidence in zip(problem.blocks, problem.block_evidence, strict=True):
+            look(self.stop)
+            cells = _bounds_of_cells(problem, problem.x[begin:end], evidence, message.theta)
+            part, have = sweep_birth(rng, rows, cells, sd, message.birth, begin, end, settle)
+            log_ratio, m = log_ratio + part, m + have
+        return log_ratio, m
+
     def is_finite(self, message: None) -> bool:
         """Whether the pseudo-observations are numbers."""
         return bool(are_finite(self.Y, np.zeros((0, 0)), np.zeros(0)))
@@ -241,17 +283,14 @@ def _features_in_use(message: FlipMessage) -> FeaturesInUse:
 
 def _bounds_of_cells(
     problem: LocalProblem,
-    begin: int,
-    end: int,
+    x: FloatArray,
     evidence: tuple[Evidence, ...],
     theta: Sequence[FloatArray],
 ) -> CellBounds:
-    """Return the cells of a block of rows as constraints on their pseudo-observations."""
-    kinds = list(problem.kinds.values())
-    low, high = np.empty((end - begin, len(kinds))), np.empty((end - begin, len(kinds)))
-    for d, kind in enumerate(kinds):
-        x = problem.x[begin:end, d]
-        low[:, d], high[:, d] = kind.bounds_of_cells(x, evidence[d], theta[d])
+    """Return the cells `x` of some rows as constraints on their pseudo-observations."""
+    low, high = np.empty(x.shape), np.empty(x.shape)
+    for d, kind in enumerate(problem.kinds.values()):
+        low[:, d], high[:, d] = kind.bounds_of_cells(x[:, d], evidence[d], theta[d])
     return CellBounds(low, high, *problem.cell_forms)
 
 

@@ -1,0 +1,196 @@
+"""Births and deaths of whole features, with their rows and all pseudo-observations integrated out.
+
+The weights of a new feature are proposed from what the other features leave unexplained. The residual of a
+pseudo-column is the derivative of its cell's log probability by its mean, E[y | x] - m: a function of the
+cells and of the other features alone. A mixture of rows with and without a feature w is fitted to the
+residuals of some rows, as if the log probability of a row's cells changed by sum_s (r_s w_s - c_s w_s^2 / 2).
+
+Of what is proposed the exact probabilities of `kernels.row_cells` judge, with the excess of cells with more
+than two levels held. Everything is in units of the noise.
+"""
+
+import math
+
+import numpy as np
+
+from glfm.kernels.arrays import Birth, CellBounds, ObservedCells, Rows
+from glfm.kernels.cells_out import draw_levels, keep_excess, row_scratch, write_levels
+from glfm.kernels.gaussian import interval_log_mass, log_cdf
+from glfm.kernels.jit import Features, Floats, Ints, Rng, kernel
+from glfm.kernels.random import fork, uniform
+from glfm.kernels.row_cells import list_cells, log_likelihood, sum_weights
+
+_LOG_ROOT_2PI = 0.5 * math.log(2.0 * math.pi)
+_LOGIT = 1.28  # a logistic choice with means times this is close to a choice with standard normal noise
+_N_STEPS = 10  # of the fit of a mixture
+_FIRST_SHARE = 0.1  # of the rows, with which the fit starts
+_TRUST = 0.6  # how much of the evidence of the rows a proposal is as narrow as
+_NARROW = 1e-4  # an interval that is taken for a point
+_LARGE = 30.0  # a log ratio beside whose exponential 1 is nothing
+
+
+@kernel
+def _density_to_mass(x: float, log_mass: float) -> float:
+    """Return the standard normal density at `x` over a mass."""
+    return math.exp(-0.5 * x * x - _LOG_ROOT_2PI - log_mass) if abs(x) < np.inf else 0.0
+
+
+@kernel
+def _slope_of_interval(low: float, high: float, aux: float, mean: float) -> tuple[float, float]:
+    """Return the derivative by the mean, and minus the second one, of an interval's log probability."""
+    unit = 1.0 / math.sqrt(1.0 + aux)
+    a, b = (low - mean) * unit, (high - mean) * unit
+    if b - a < _NARROW:
+        return 0.5 * (a + b) * unit, unit * unit
+    log_mass = interval_log_mass(a, b)
+    at_a, at_b = _density_to_mass(a, log_mass), _density_to_mass(b, log_mass)
+    slope = at_a - at_b
+    bend = slope * slope - (a * at_a if at_a > 0.0 else 0.0) + (b * at_b if at_b > 0.0 else 0.0)
+    return slope * unit, min(max(bend, 0.0), 1.0) * unit * unit
+
+
+@kernel
+def _slopes_of_levels(first: int, last: int, w: int, mean: Floats, r: Floats, c: Floats) -> None:
+    """Compute residuals and curvatures of a cell with levels; with more than two, of a logistic choice."""
+    if last - first == 1:
+        sign = 1.0 if w == first else -1.0
+        x = sign * mean[first] * math.sqrt(0.5)
+        slope = _density_to_mass(x, log_cdf(x))
+        r[first] = sign * slope * math.sqrt(0.5)
+        c[first] = 0.5 * min(max(slope * (slope + x), 0.0), 1.0)
+        return
+    top = 0.0
+    for s in range(first, last):
+        top = max(top, mean[s])
+    total = math.exp(-_LOGIT * top)
+    for s in range(first, last):
+        total += math.exp(_LOGIT * (mean[s] - top))
+    for s in range(first, last):
+        p = math.exp(_LOGIT * (mean[s] - top)) / total
+        r[s] = _LOGIT * ((1.0 if s == w else 0.0) - p)
+        c[s] = _LOGIT * _LOGIT * p * (1.0 - p)
+
+
+@kernel
+def _slopes(cells: ObservedCells, mean: Floats, r: Floats, c: Floats) -> None:
+    """Compute residuals and curvatures of a row's pseudo-columns, which are zero in the holes."""
+    place, limits = cells.place, cells.limits
+    r[:], c[:] = 0.0, 0.0
+    for i in range(place.shape[0]):
+        first, last, w = place[i, 0], place[i, 1], place[i, 2]
+        if w >= 0:
+            _slopes_of_levels(first, last, w, mean, r, c)
+        else:
+            r[first], c[first] = _slope_of_interval(limits[i, 0], limits[i, 1], limits[i, 2], mean[first])
+
+
+@kernel
+def residuals(
+    Z: Features, chosen: Ints, weights: Floats, cells: CellBounds, sd: Floats, r: Floats, c: Floats
+) -> None:
+    """Compute residuals and curvatures of the chosen rows, whose cells are `cells`, given their features.
+
+    The weights of a feature that is left out of account are zero.
+    """
+    scratch = row_scratch(cells.form.size, weights.shape[1])
+    for i in range(chosen.size):
+        observed = list_cells(cells.low[i], cells.high[i], cells, sd, scratch)
+        sum_weights(weights, Z[chosen[i], : weights.shape[0]], scratch.mean)
+        _slopes(observed, scratch.mean, r[i], c[i])
+
+
+@kernel
+def choose_rows(rng: Rng, free: Ints, most: int) -> Ints:
+    """Return at most so many of the rows, in random order."""
+    left = free.copy()
+    n = min(most, left.size)
+    for i in range(n):
+        j = i + min(int(uniform(rng) * (left.size - i)), left.size - i - 1)
+        left[i], left[j] = left[j], left[i]
+    return left[:n]
+
+
+@kernel
+def fit_feature(
+    r: Floats, c: Floats, weight_variance: float, mean: Floats, variance: Floats
+) -> tuple[float, float]:
+    """Fit a feature to residuals by a few steps of EM that start at the first row.
+
+    Compute means and variances of its weights; return about how many rows have it and how many have not.
+    """
+    n, S = r.shape
+    prior, share, m = 1.0 / weight_variance, _FIRST_SHARE, 0.0
+    mean[:], variance[:] = 0.0, weight_variance
+    if n == 0:
+        return 0.0, 0.0
+    for s in range(S):
+        mean[s] = r[0, s] / (c[0, s] + prior)
+    sums, bends = np.empty(S), np.empty(S)
+    for _ in range(_N_STEPS):
+        sums[:], bends[:], m = 0.0, 0.0, 0.0
+        for i in range(n):
+            gain = 0.0
+            for s in range(S):
+                gain += mean[s] * (r[i, s] - 0.5 * c[i, s] * mean[s])
+            has = 1.0 / (1.0 + (1.0 - share) / share * math.exp(min(max(-gain, -_LARGE), _LARGE)))
+            m += has
+            for s in range(S):
+                sums[s] += has * r[i, s]
+                bends[s] += has * c[i, s]
+        share = (m + 0.5) / (n + 1.0)
+        for s in range(S):
+            mean[s] = sums[s] / (bends[s] + prior)
+    for s in range(S):
+        variance[s] = 1.0 / (_TRUST * bends[s] + prior)
+    return m, n - m
+
+
+@kernel
+def _log_mixture(share: float, log_ratio: float) -> float:
+    """Return log(1 - share + share * ratio)."""
+    if log_ratio > _LARGE:
+        return math.log(share) + log_ratio + math.log1p((1.0 - share) / share * math.exp(-log_ratio))
+    return math.log1p(share * math.expm1(log_ratio))
+
+
+@kernel
+def sweep_birth(
+    rng: Rng, rows: Rows, cells: CellBounds, sd: Floats, birth: Birth, start: int, stop: int, settle: bool
+) -> tuple[float, int]:
+    """Judge the birth or death of a feature by the rows from `start` to before `stop`; `cells` are theirs.
+
+    Return the log of the product over the rows of 1 - share + share R, R the ratio of the probabilities of
+    the row's cells with and without the feature, and how many rows have it. In a birth these are drawn.
+
+    If the move is to `settle`, with the random stream that judged it, Z changes; and with a row's features
+    its pseudo-observations of cells with more than two levels, which later steps read.
+    """
+    W, new, k, share = birth.weights, birth.new, birth.feature, birth.share
+    width, S = W.shape
+    scratch, excess = row_scratch(cells.form.size, S), np.empty(S)
+    without, beside = scratch.mean, scratch.proposal
+    rng_levels = fork(rng)
+    total, m = 0.0, 0
+    for n in range(start, stop):
+        if rows.pinned[n]:
+            total += math.log1p(-share)
+            continue
+        observed = list_cells(cells.low[n - start], cells.high[n - start], cells, sd, scratch)
+        sum_weights(W, rows.Z[n, :width], without)
+        for s in range(S):
+            beside[s] = without[s] + new[s]
+        had = not birth.is_born and rows.Z[n, k] > 0
+        keep_excess(rng, observed, rows.Y[n], rows.inv_sd, beside if had else without, 1.0, excess)
+        log_ratio = log_likelihood(observed, beside, 1.0, excess, -np.inf)
+        log_ratio -= log_likelihood(observed, without, 1.0, excess, -np.inf)
+        part = _log_mixture(share, log_ratio)
+        total += part
+        has = had
+        if birth.is_born:
+            has = math.log(uniform(rng)) < math.log(share) + log_ratio - part
+        m += 1 if has else 0
+        if settle and has:
+            rows.Z[n, k] = 1 if birth.is_born else 0
+            draw_levels(rng_levels, observed, beside if birth.is_born else without, excess, scratch.y)
+            write_levels(observed, scratch.y, rows.inv_sd, rows.Y[n])
+    return total, m

@@ -1,0 +1,155 @@
+"""Births and deaths of whole features, as the only step that changes their number, against enumeration."""
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import glfm.sampling.births
+from glfm.kernels.parallel import draw_log_odds
+from glfm.kernels.random import fork
+from glfm.kinds import KINDS
+from glfm.sampling.messages import BirthMessage, FlipMessage
+from glfm.sampling.parallel import ParallelSweep, shard_bounds
+from glfm.sampling.parameters import draw_alpha, draw_weights, feature_prior
+from glfm.sampling.problem import LocalProblem
+from glfm.sampling.shard import Shard
+from glfm.sampling.shard_group import LocalShards
+from glfm.sampling.state import State
+from glfm.testing import enumerate_posterior, visit
+
+from .checks import check
+from .tables import TABLES, simulated
+
+pytestmark = pytest.mark.statistical
+
+FEW, MANY = 10_000, 100_000
+N_TIMES = 2  # in a sweep
+ACCURACY = 1e-4
+REFERENCE = TABLES["real, noise fixed"]
+EVERYTHING = "mixed, bias, holes, a pinned row, alpha sampled"
+SOME = [
+    "real, noise fixed",
+    "real, a pinned row with a hole",
+    "positive, zeros",
+    "count, bias, a hole",
+    "categorical, two levels",
+    "categorical, three levels",
+    "categorical, holes",
+    "categorical, rare levels",
+    "ordinal, bias, a pinned row, a hole",
+    EVERYTHING,
+]
+
+
+class OnlyBirths:
+    """Sweeps in which births and deaths alone change the number of features.
+
+    Rows flip only features that another row of their shard has.
+    """
+
+    def __init__(self, problem: LocalProblem, n_shards: int = 1) -> None:
+        self.problem = problem
+        self._bounds = shard_bounds(problem.n_rows, n_shards)
+        self._parts = [problem.part(*bounds) for bounds in self._bounds]
+
+    def sweep(self, state: State) -> None:
+        """Move `state` by one sweep."""
+        problem = self.problem
+        shards = [
+            Shard(part, state.Z[begin:end], state.Y[begin:end])
+            for part, (begin, end) in zip(self._parts, self._bounds, strict=True)
+        ]
+        group = LocalShards(shards)
+        steps = ParallelSweep(problem, group)
+        sums = steps.sums(state)
+        draw_alpha(problem, state)
+        draw_weights(problem, state, sums.ZZ, sums.ZY, sums.squares)
+        steps.move_scales(state, False)
+        for _ in range(N_TIMES):
+            steps.births(state)
+        group.call_each(Shard.flip_cells_out, self._messages(state, group.call(Shard.count, state.width)))
+        room = max(shard.Z.shape[1] for shard in shards)
+        Z = np.zeros((problem.n_rows, room), dtype=np.uint8)
+        for (begin, end), shard in zip(self._bounds, shards, strict=True):
+            Z[begin:end, : shard.Z.shape[1]] = shard.Z
+        state.Z = Z
+        state.sweep += 1
+
+    def _messages(self, state: State, counts: list[Any]) -> list[FlipMessage]:
+        """Return messages by which no shard is the guest shard."""
+        problem, bias = self.problem, int(self.problem.priors.bias)
+        log_odds = np.zeros(state.width)
+        draw_log_odds(state.rng, np.sum(counts, axis=0)[bias:], problem.n_rows, log_odds[bias:])
+        inv_sd = 1.0 / np.sqrt(problem.per_pseudo_column(state.variance))
+        return [
+            FlipMessage(
+                rng=fork(state.rng),
+                weights=state.B * inv_sd,
+                log_odds=log_odds,
+                inv_sd=inv_sd,
+                is_guest=False,
+                elsewhere=np.zeros(state.width, dtype=np.int64),
+                prior=feature_prior(problem, state.alpha),
+                variance=state.variance,
+                theta=tuple(state.theta),
+            )
+            for _ in counts
+        ]
+
+
+def scores(problem: LocalProblem, n_shards: int, n_sweeps: int, seed: int) -> pd.DataFrame:
+    posterior = enumerate_posterior(problem, accuracy=ACCURACY)
+    sampler = partial(OnlyBirths, n_shards=n_shards)
+    return posterior.scores(visit(problem, posterior, n_sweeps, seed=seed, make_sampler=sampler))
+
+
+@pytest.mark.parametrize("table", SOME)
+def test_chain_has_the_enumerated_posterior(table: str) -> None:
+    check(scores(TABLES[table], 1, FEW, seed=1))
+
+
+@pytest.mark.parametrize("table", ["real, noise fixed", EVERYTHING])
+def test_chain_of_three_shards_has_the_enumerated_posterior(table: str) -> None:
+    check(scores(TABLES[table], 3, FEW, seed=2))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n_shards", [1, 3])
+@pytest.mark.parametrize("table", TABLES)
+def test_long_chain_has_the_enumerated_posterior(table: str, n_shards: int) -> None:
+    check(scores(TABLES[table], n_shards, MANY, seed=3))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_long_chain_of_every_kind_has_the_enumerated_posterior(kind: str) -> None:
+    check(scores(simulated(kind), 1, MANY, seed=4))
+
+
+def test_births_without_one_over_their_probability_are_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = glfm.sampling.births.log_prior
+
+    def wrong(weights: Any, share: float, *args: float) -> float:
+        return right(weights, share, *args) + float(np.log(share))
+
+    monkeypatch.setattr(glfm.sampling.births, "log_prior", wrong)
+    with pytest.raises(AssertionError, match="quantities are off"):
+        check(scores(REFERENCE, 1, FEW, seed=1))
+
+
+def test_births_that_are_never_empty_are_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = Shard.judge_birth
+
+    def wrong(shard: Shard, message: BirthMessage) -> tuple[float, int]:
+        found = right(shard, message)
+        while found[1] == 0:
+            message.rng[:] = fork(message.rng)
+            found = right(shard, message)
+        return found
+
+    monkeypatch.setattr(Shard, "judge_birth", wrong)
+    with pytest.raises(AssertionError, match="quantities are off"):
+        check(scores(REFERENCE, 1, FEW, seed=1))
