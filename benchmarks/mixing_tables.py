@@ -191,7 +191,7 @@ def five_kinds(n_rows: int, n_columns: int = 24, n_features: int = 6, missing: f
         elif kind == "ordinal":
             code = np.digitize(y, CUTS[1:-1])
             low, high = CUTS[code] + seen, CUTS[code + 1] + seen
-            values = np.array(LEVELS, dtype=object)[code]
+            values = pd.Categorical.from_codes(code, list(LEVELS), ordered=True)
             add(kind, values, B, lambda m, low=low, high=high: of_intervals(low, high, m[:, 0]))
         else:
             code = np.column_stack([rng.standard_normal(n_rows), Y]).argmax(axis=1)
