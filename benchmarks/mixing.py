@@ -14,14 +14,10 @@ JSON holds results of one commit (and of one other) only.
 
 from __future__ import annotations
 
-import os
-
-for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
-    os.environ[_name] = "1"
-
 import argparse
 import datetime
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -34,9 +30,11 @@ import mixing_chain
 import mixing_tables
 
 RESULTS = Path(__file__).parent / "results" / "mixing.json"
-
 COMPONENTS = "FastICA"
 SEEDS, SWEEPS = 8, 600
+ONE_THREAD = dict.fromkeys(
+    ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1"
+)
 Line = dict[str, Any]
 
 
@@ -49,7 +47,7 @@ class Commit:
 
     def __init__(self, python: str, environment: dict[str, str], jobs: int, folder: str) -> None:
         command = [python, str(Path(__file__).resolve()), "--answer"]
-        pipe = subprocess.PIPE
+        environment, pipe = {**environment, **ONE_THREAD}, subprocess.PIPE
         self._processes = [
             subprocess.Popen(command, cwd=folder, env=environment, stdin=pipe, stdout=pipe, text=True)
             for _ in range(jobs)
@@ -147,34 +145,23 @@ def measure(results: Results, commits: dict[str, Commit], table: str, options: a
     """Run the chains of one table that are not there; return how many failed."""
     failures = 0
     _describe(results, table, options.quick)
-    for who, commit in commits.items():
-        todo = [seed for seed in range(options.seeds) if not results.has(table, who, seed) or options.again]
+    workers = dict(commits)
+    if table in mixing_tables.MADE:
+        workers[COMPONENTS] = commits["this"]
+    for who, commit in workers.items():
+        todo = [seed for seed in range(options.seeds) if options.again or not results.has(table, who, seed)]
+
+        def run(seed: int, who: str = who, commit: Commit = commit) -> Line:
+            asked = {"table": table, "seed": seed, "sweeps": options.sweeps, "quick": options.quick}
+            traces = None if who == COMPONENTS else str(results.trace(table, who, seed))
+            return {"table": table, "who": who, "seed": seed, **commit.ask(**asked, traces=traces)}
+
         with ThreadPoolExecutor(options.jobs) as pool:
-
-            def run(seed: int, who: str = who, commit: Commit = commit) -> Line:
-                asked = {"table": table, "seed": seed, "sweeps": options.sweeps, "quick": options.quick}
-                said = commit.ask(**asked, traces=str(results.trace(table, who, seed)))
-                return {"table": table, "who": who, "seed": seed, **said}
-
             for line in pool.map(run, todo):
                 failures += _note(results, line)
-        _judge(results, table, who)
-    if table in mixing_tables.MADE:
-        failures += _components(results, table, options)
+        if who != COMPONENTS:
+            _judge(results, table, who)
     return failures
-
-
-def _components(results: Results, table: str, options: argparse.Namespace) -> int:
-    import mixing_components
-
-    todo = [
-        seed for seed in range(options.seeds) if not results.has(table, COMPONENTS, seed) or options.again
-    ]
-    opened = mixing_tables.open_table(table, options.quick) if todo else None
-    for seed in todo:
-        line = {"table": table, "who": COMPONENTS, "seed": seed}
-        _note(results, {**line, **mixing_components.run(opened, seed)})
-    return 0
 
 
 def _note(results: Results, line: Line) -> int:

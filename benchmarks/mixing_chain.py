@@ -195,6 +195,10 @@ def _answer(asked: dict[str, Any], opened: dict[str, tuple[mixing_tables.Table, 
         run_chain(table, 1_000, 12)  # compiles, or loads what was compiled
     table, digest = opened[name]
     about = {"digest": digest, "rows": len(table.frame), "columns": table.frame.shape[1]}
+    if asked["traces"] is None:  # independent components have none
+        import mixing_components
+
+        return {**about, **mixing_components.run(table, asked["seed"])}
     try:
         line, traces = run_chain(table, asked["seed"], asked["sweeps"])
     except glfm.SamplerError as error:  # that a sampler gives up is a result

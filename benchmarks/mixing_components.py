@@ -77,9 +77,6 @@ def run(table: mixing_tables.Table, seed: int) -> dict[str, Any]:
             Z = np.column_stack([cut(source) for source in ica.fit_transform(np.hstack(parts)).T])
     seconds = time.process_time() - begin
     return {
-        "digest": table.digest,
-        "rows": len(table.frame),
-        "columns": table.frame.shape[1],
         "features": width,
         "large": mixing_chain.n_large(Z),
         "likeness": mixing_chain.rounded(mixing_chain.likeness(table.Z, Z)),
