@@ -215,7 +215,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--tables", nargs="+", choices=mixing_tables.TABLES, default=mixing_tables.TABLES)
     parser.add_argument("--seeds", type=int, help=f"chains of each table and commit: {SEEDS}; quick: 3")
     parser.add_argument("--sweeps", type=int, help=f"of each chain, at least 12: {SWEEPS}; quick: 60")
-    parser.add_argument("--quick", action="store_true", help="300 rows and numbers that say little")
+    parser.add_argument("--quick", action="store_true", help="few rows, and numbers that say little")
     parser.add_argument("--jobs", type=int, default=1, help="chains that run at the same time")
     parser.add_argument("--again", action="store_true", help="run anew what has been run, of these tables")
     parser.add_argument("--anew", action="store_true", help="forget what is in the output")
@@ -229,6 +229,13 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     if options.output is None:
         options.output = RESULTS.with_name("mixing-quick.json") if options.quick else RESULTS
     return options
+
+
+def here() -> str:
+    """Return the folder from which this process has the package, for its own processes to have the same."""
+    import glfm
+
+    return str(Path(glfm.__file__).resolve().parents[1])
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -247,7 +254,7 @@ def main(arguments: list[str] | None = None) -> None:
     failures = 0
     with tempfile.TemporaryDirectory() as folder:
         try:
-            commits["this"] = Commit(sys.executable, dict(os.environ), options.jobs, folder)
+            commits["this"] = Commit(sys.executable, {**plain, "PYTHONPATH": here()}, options.jobs, folder)
             if options.other is not None:
                 commits["other"] = Commit(options.other, plain, options.jobs, folder)
             for who, commit in commits.items():

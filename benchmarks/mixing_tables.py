@@ -317,7 +317,7 @@ TABLES = (*MADE, *REAL)
 def make(name: str, quick: bool) -> Made:
     """Make a table from known features; a quick one has few rows."""
     n_rows, maker = MADE[name]
-    return maker(min(n_rows, QUICK_ROWS) if quick else n_rows)
+    return maker(max(min(n_rows, QUICK_ROWS), n_rows // 10) if quick else n_rows)
 
 
 def open_table(name: str, quick: bool) -> Table:

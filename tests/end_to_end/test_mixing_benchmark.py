@@ -8,6 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import glfm
+
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 QUANTITIES = {"log_likelihood", "features", "co_activation", "field"}
 
@@ -39,9 +41,13 @@ def run(output: Path, *options: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
 
 
-def test_script_runs_goes_on_and_refuses_to_mix(tmp_path):
+def test_script_runs_goes_on_and_refuses_to_mix(modules, tmp_path):
     output = tmp_path / "mixing.json"
-    first = run(output, "--seeds", "2", "--other", sys.executable)
+    other = tmp_path / "python"
+    source = Path(glfm.__file__).parents[1]
+    other.write_text(f"#!/bin/sh\nPYTHONPATH='{source}' exec '{sys.executable}' \"$@\"\n")
+    other.chmod(0o755)
+    first = run(output, "--seeds", "2", "--other", str(other))
     assert first.returncode == 0, first.stderr
     found = json.loads(output.read_text())
     second = run(output, "--seeds", "2")
@@ -52,7 +58,7 @@ def test_script_runs_goes_on_and_refuses_to_mix(tmp_path):
     assert found["sweeps"] == 30
     assert found["date"].endswith("UTC")
     assert set(found["samplers"]) == {"this", "other"}
-    assert len(found["samplers"]["this"]["sources"]) == 12
+    assert found["samplers"]["this"]["sources"] == modules["chain"].sources_digest(Path(glfm.__file__).parent)
     chains = {(line["who"], line["seed"]): line for line in found["chains"]}
     assert set(chains) == {(who, seed) for who in ("this", "other", "FastICA") for seed in (0, 1)}
     assert len({line["digest"] for line in chains.values()}) == 1
