@@ -192,14 +192,14 @@ def _describe(results: Results, table: str, quick: bool) -> None:
 
 def _judge(results: Results, table: str, who: str) -> None:
     """Judge the agreement of the chains there are, unless these have been judged."""
-    import mixing_agreement
-
     lines = [line for line in results.lines(table, who) if "failed" not in line]
     lines = [line for line in lines if results.trace(table, who, line["seed"]).exists()]
     judged = results.found["tables"][table].setdefault("agreement", {})
     chains = [[line["seed"], line["sweeps_seconds"]] for line in lines]
     if len(lines) < 2 or judged.get(who, {}).get("chains") == chains:
         return
+    import mixing_agreement
+
     traces = [mixing_agreement.read(results.trace(table, who, line["seed"])) for line in lines]
     judged[who] = {"chains": chains, **mixing_agreement.judge(traces)}
     results.write()
