@@ -69,8 +69,9 @@ def _commit(found: Found, who: str) -> str:
 
 def _head(found: Found) -> str:
     machine = found["machine"]
+    n_chains = min(len(lines(found, table, "this")) for table in TABLES)
     text = (
-        f"Measured on {found['date'][:10]}, {machine['processor']}, one thread; {SEEDS} chains of {found['sweeps']} "
+        f"Measured on {found['date'][:10]}, {machine['processor']}, one thread; {n_chains} chains of {found['sweeps']} "
         f"sweeps each. *This* is commit {_commit(found, 'this')}"
     )
     if "other" in found["samplers"]:
