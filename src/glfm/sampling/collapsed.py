@@ -15,8 +15,8 @@ from glfm.kernels.feature_moves import N_PROPOSALS, add_or_drop_features, recode
 from glfm.kernels.matrices import refresh
 from glfm.kernels.row_sums import sum_rows, sums_of_squares
 from glfm.kernels.weights import row_means
-from glfm.sampling.parallel import ParallelSweep
 from glfm.sampling.parameters import draw_alpha, draw_weights, feature_prior
+from glfm.sampling.parallel import ParallelSweep
 from glfm.sampling.problem import LocalProblem
 from glfm.sampling.shard import Shard, draw_cells, look
 from glfm.sampling.shard_group import LocalShards
