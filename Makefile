@@ -8,7 +8,7 @@ export OMP_NUM_THREADS = 1
 export OPENBLAS_NUM_THREADS = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lint format types unit test test-slow test-reliability golden test-minimal test-lowest dist demo demos bench bench-heldout bench-imputation bench-scale paper-missing study-prostate study-disorders study-counties studies docs pictures clean
+.PHONY: help setup lint format types unit test test-slow test-reliability golden test-minimal test-lowest dist demo demos bench bench-heldout bench-imputation bench-mixing bench-scale paper-missing study-prostate study-disorders study-counties studies docs pictures clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -90,6 +90,12 @@ bench-heldout: $(FRESH) ## held-out log-likelihood on four real tables (half an 
 # Peers are optional: .venv/bin/pip install -r benchmarks/requirements-peers.txt. QUICK=1: a minute or two.
 bench-imputation: $(FRESH) ## errors of filled cells beside other imputers (hours; needs GLFM_DATA)
 	$(BIN)/python benchmarks/imputation.py $(if $(QUICK),--quick) $(ARGS)
+	$(BIN)/python docs/make_tables.py
+
+# OTHER=python: beside the commit installed in that environment. QUICK=1: a minute or two, and numbers that say little.
+# Chain by chain, and those that are there are left alone: make bench-mixing ARGS="--tables clinic images --jobs 2"
+bench-mixing: $(FRESH) ## whether chains find known features and agree (hours; needs GLFM_DATA)
+	$(BIN)/python benchmarks/mixing.py $(if $(QUICK),--quick --output $(VENV)/mixing-quick.json) $(if $(OTHER),--other $(OTHER)) $(ARGS)
 	$(BIN)/python docs/make_tables.py
 
 # Part by part, and those that are there are left alone: make bench-scale ARGS="--parts threads rows --again"

@@ -1,0 +1,148 @@
+"""Whether chains move, for docs/mixing.md, from the last results of benchmarks/mixing.py."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from mixing import COMPONENTS, RESULTS, SEEDS, SWEEPS
+from mixing_chain import AFTER
+from mixing_tables import MADE, REAL, TABLES, TITLES
+
+ENOUGH = 0.95  # likeness from which on a feature is found, unless the bound is lower
+FURTHER = 2  # large features that a chain may have beside the true ones
+AGREED = 1.05
+NOT_YET = "No full run has been made yet: `make bench-mixing` writes this part. Quick runs and parts of a run do not."
+Found = dict[str, Any]
+
+
+def page(path: Path = RESULTS) -> str:
+    """Return the measurements as Markdown; without a full run, nothing but that there is none."""
+    found = json.loads(path.read_text()) if path.exists() else {}
+    if not is_full(found):
+        return NOT_YET
+    return "\n\n".join([_head(found), _known(found), _agreement(found)])
+
+
+def is_full(found: Found) -> bool:
+    """Whether every table has the chains of all seeds, at full size."""
+    if not found or found["quick"] or found["sweeps"] < SWEEPS:
+        return False
+    return all(len(lines(found, table, "this")) >= SEEDS for table in TABLES)
+
+
+def lines(found: Found, table: str, who: str) -> list[Found]:
+    """Return the chains of a table and a sampler."""
+    return [line for line in found["chains"] if (line["table"], line["who"]) == (table, who)]
+
+
+def samplers(found: Found) -> list[str]:
+    """Return whose results there are, independent components last."""
+    return [who for who in ("other", "this", COMPONENTS) if any(c["who"] == who for c in found["chains"])]
+
+
+def finds_all(line: Found, about: Found) -> bool:
+    """Whether a chain has found every true feature, with at most two further large ones."""
+    if "failed" in line or line["large"] > about["features"] + FURTHER:
+        return False
+    pairs = zip(line["likeness"], about["bound"], strict=True)
+    return all(round(like, 2) >= min(ENOUGH, round(best, 2)) for like, best in pairs)
+
+
+def _table(head: list[str], rows: list[list[str]], n_text: int) -> str:
+    cells = [head, ["---"] * n_text + ["---:"] * (len(head) - n_text), *rows]
+    return "\n".join(f"| {' | '.join(row)} |" for row in cells)
+
+
+def _name(found: Found, table: str) -> str:
+    one = next(c for c in found["chains"] if c["table"] == table)
+    return f"{TITLES.get(table, table)}, {one['rows']:,} x {one['columns']}"
+
+
+def _commit(found: Found, who: str) -> str:
+    described = found["samplers"][who]
+    commit = described["commit"]
+    return f"`{commit[:7]}{'+' * ('+' in commit)}`" if commit else f"sources `{described['sources']}`"
+
+
+def _head(found: Found) -> str:
+    machine = found["machine"]
+    n_chains = min(len(lines(found, table, "this")) for table in TABLES)
+    text = (
+        f"Measured on {found['date'][:10]}, {machine['processor']}, one thread; {n_chains} chains of {found['sweeps']} "
+        f"sweeps each. *This* is commit {_commit(found, 'this')}"
+    )
+    if "other" in found["samplers"]:
+        text += f", *other* commit {_commit(found, 'other')}"
+    return text + "."
+
+
+def _pair(values: list[list[float]]) -> str:
+    """Return the least likeness of all features and chains, and the mean."""
+    return f"{np.min(values):.2f} ({np.mean(values):.2f})" if values else ""
+
+
+def _known(found: Found) -> str:
+    rows = []
+    for table in MADE:
+        about = found["tables"][table]
+        for who in samplers(found):
+            chains = lines(found, table, who)
+            good = [line for line in chains if "failed" not in line]
+            if not good:
+                continue
+            after = [
+                _pair([c["likeness_after"][str(t)] for c in good if "likeness_after" in c]) for t in AFTER
+            ]
+            rows.append(
+                [
+                    _name(found, table),
+                    who,
+                    f"{min(about['bound']):.2f} ({np.mean(about['bound']):.2f})",
+                    *after,
+                    _pair([c["likeness"] for c in good]),
+                    str(about["features"]),
+                    f"{np.mean([c['features'] for c in good]):.0f}",
+                    f"{np.mean([c['large'] for c in good]):.0f}",
+                    f"{sum(finds_all(c, about) for c in chains)} of {len(chains)}",
+                ]
+            )
+    head = ["table", "sampler", "bound", *(f"{t} sweeps" for t in AFTER), "majority"]
+    head += ["true features", "features", "large", "find all"]
+    return f"### Features that are known\n\n{_table(head, rows, 2)}"
+
+
+def _agreement(found: Found) -> str:
+    quantities = ("log_likelihood", "features", "co_activation", "field")
+    rows, agreed = [], {"made": 0, "real": 0}
+    for table in TABLES:
+        for who in samplers(found):
+            judged = found["tables"][table].get("agreement", {}).get(who)
+            if judged is None:
+                continue
+            good = [line for line in lines(found, table, who) if "failed" not in line]
+            if who == "this" and max(judged["rhat"][q] for q in ("log_likelihood", "field")) < AGREED:
+                agreed["made" if table in MADE else "real"] += 1
+            seconds = judged["agree_after_seconds"]
+            rows.append(
+                [
+                    _name(found, table),
+                    who,
+                    *(f"{judged['rhat'][q]:.2f}" for q in quantities),
+                    *(f"{judged['ess_per_second'][q]:.3g}" for q in quantities),
+                    f"{np.mean([c['features'] for c in good]):.0f}",
+                    f"{np.mean([c['sweep_ms'] for c in good]):.3g}",
+                    str(judged["agree_after_sweeps"] or "never"),
+                    "" if seconds is None else f"{seconds:.3g}",
+                ]
+            )
+    words = ("log-likelihood", "features", "co-activation", "field")
+    head = ["table", "sampler", *(f"R-hat, {w}" for w in words), *(f"ESS/s, {w}" for w in words)]
+    head += ["features", "ms per sweep", "sweeps until they agree", "seconds"]
+    return (
+        f"### Chains from different starts\n\nR-hat of log-likelihood and field is below {AGREED} on {agreed['made']} of "
+        f"{len(MADE)} tables with known features and on {agreed['real']} of {len(REAL)} real ones.\n\n"
+        f"{_table(head, rows, 2)}"
+    )
