@@ -116,6 +116,14 @@ def test_chain_of_three_shards_has_the_enumerated_posterior(table: str) -> None:
     check(scores(TABLES[table], 3, FEW, seed=2))
 
 
+@pytest.mark.parametrize("table", ["categorical, two levels", "count, bias, a hole"])
+def test_first_decisions_change_nothing(table: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With no margin, all births and deaths are judged by the rows of the fit first."""
+    monkeypatch.setattr(glfm.sampling.births, "MARGIN", 0.0)
+    monkeypatch.setattr(glfm.sampling.births, "TRUST", 1.0)
+    check(scores(TABLES[table], 1, FEW, seed=1))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("n_shards", [1, 3])
 @pytest.mark.parametrize("table", TABLES)

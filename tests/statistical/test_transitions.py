@@ -75,6 +75,7 @@ WRONG = {
     "draw_alpha": with_priors(alpha_prior=(1.5, 1.0)),
     "draw_weights": with_priors(weight_variance=2.0),
     "move_scales": with_priors(weight_variance=2.0),
+    "births": with_priors(weight_variance=3.0),
     "draw_pseudo": with_rows_mixed_up,
 }
 

@@ -34,6 +34,7 @@ _STALE = {
     "draw_alpha": "",
     "draw_weights": "",
     "move_scales": "Y",
+    "births": "Y",
     "draw_pseudo": "",
 }
 TRANSITIONS = tuple(_STALE)
