@@ -11,9 +11,12 @@ import glfm.sampling.births
 from glfm.kernels.parallel import draw_log_odds
 from glfm.kernels.random import fork
 from glfm.kinds import KINDS
+from glfm.kinds.categorical import Categorical
+from glfm.sampling.collapsed import CollapsedSampler
 from glfm.sampling.messages import BirthMessage, FlipMessage
 from glfm.sampling.parallel import ParallelSweep, shard_bounds
 from glfm.sampling.parameters import draw_alpha, draw_weights, feature_prior
+from glfm.sampling.priors import Priors
 from glfm.sampling.problem import LocalProblem
 from glfm.sampling.shard import Shard
 from glfm.sampling.shard_group import LocalShards
@@ -25,7 +28,7 @@ from .tables import TABLES, simulated
 
 pytestmark = pytest.mark.statistical
 
-FEW, MANY = 10_000, 100_000
+FEW, MANY = 5_000, 100_000
 N_TIMES = 2  # in a sweep
 ACCURACY = 1e-4
 REFERENCE = TABLES["real, noise fixed"]
@@ -116,6 +119,14 @@ def test_chain_of_three_shards_has_the_enumerated_posterior(table: str) -> None:
     check(scores(TABLES[table], 3, FEW, seed=2))
 
 
+@pytest.mark.parametrize("table", ["categorical, two levels", "count, bias, a hole"])
+def test_first_decisions_change_nothing(table: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With no margin, all births and deaths are judged by the rows of the fit first."""
+    monkeypatch.setattr(glfm.sampling.births, "MARGIN", 0.0)
+    monkeypatch.setattr(glfm.sampling.births, "TRUST", 1.0)
+    check(scores(TABLES[table], 1, FEW, seed=1))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("n_shards", [1, 3])
 @pytest.mark.parametrize("table", TABLES)
@@ -153,3 +164,21 @@ def test_births_that_are_never_empty_are_found_out(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(Shard, "judge_birth", wrong)
     with pytest.raises(AssertionError, match="quantities are off"):
         check(scores(REFERENCE, 1, FEW, seed=1))
+
+
+@pytest.mark.slow
+def test_features_that_are_left_out_are_found_again() -> None:
+    rng = np.random.default_rng(0)
+    truth = rng.random((2_000, 6)) < 0.2
+    y = -1.0 + truth @ rng.normal(0.0, 2.0, (6, 40)) + rng.normal(size=(2_000, 40))
+    kind = Categorical(levels=("yes", "no"))
+    table = LocalProblem({f"column {d}": kind for d in range(40)}, np.where(y > 0.0, 0.0, 1.0), Priors())
+    state = State.start(table, np.random.SeedSequence(1), truth[:, :4])
+    sampler = CollapsedSampler(table)
+    for _ in range(10):
+        sampler.draw_weights(state, sampler.gather(state))
+        sampler.draw_pseudo(state)
+    for _ in range(15):
+        sampler.sweep(state)
+    found = np.corrcoef(truth[:, 4:].T, state.Z[:, 1 : state.width].T)[:2, 2:]
+    assert np.abs(found).max(axis=1).min() > 0.9

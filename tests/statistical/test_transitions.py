@@ -76,6 +76,7 @@ WRONG = {
     "draw_weights": with_priors(weight_variance=2.0),
     "move_scales": with_priors(weight_variance=2.0),
     "flip_cells_out": with_priors(weight_variance=3.0),
+    "births": with_priors(weight_variance=3.0),
     "draw_pseudo": with_rows_mixed_up,
 }
 

@@ -17,7 +17,7 @@ from glfm.kernels.arrays import Birth, CellBounds, ObservedCells, Rows
 from glfm.kernels.cells_out import draw_levels, keep_excess, row_scratch, write_levels
 from glfm.kernels.gaussian import interval_log_mass, log_cdf
 from glfm.kernels.jit import Features, Floats, Ints, Rng, kernel
-from glfm.kernels.random import fork, uniform
+from glfm.kernels.random import fork, gamma, normal, uniform
 from glfm.kernels.row_cells import list_cells, log_likelihood, sum_weights
 
 _LOG_ROOT_2PI = 0.5 * math.log(2.0 * math.pi)
@@ -111,7 +111,24 @@ def choose_rows(rng: Rng, free: Ints, most: int) -> Ints:
 
 
 @kernel
-def fit_feature(
+def _log_gain(weights: Floats, r: Floats, c: Floats) -> float:
+    """Return about the change of the log probability of a row's cells by a feature."""
+    gain = 0.0
+    for s in range(weights.size):
+        gain += weights[s] * (r[s] - 0.5 * c[s] * weights[s])
+    return gain
+
+
+@kernel
+def _log_mixture(share: float, log_ratio: float) -> float:
+    """Return log(1 - share + share * ratio)."""
+    if log_ratio > _LARGE:
+        return math.log(share) + log_ratio + math.log1p((1.0 - share) / share * math.exp(-log_ratio))
+    return math.log1p(share * math.expm1(log_ratio))
+
+
+@kernel
+def _fit_feature(
     r: Floats, c: Floats, weight_variance: float, mean: Floats, variance: Floats
 ) -> tuple[float, float]:
     """Fit a feature to residuals by a few steps of EM that start at the first row.
@@ -129,9 +146,7 @@ def fit_feature(
     for _ in range(_N_STEPS):
         sums[:], bends[:], m = 0.0, 0.0, 0.0
         for i in range(n):
-            gain = 0.0
-            for s in range(S):
-                gain += mean[s] * (r[i, s] - 0.5 * c[i, s] * mean[s])
+            gain = _log_gain(mean, r[i], c[i])
             has = 1.0 / (1.0 + (1.0 - share) / share * math.exp(min(max(-gain, -_LARGE), _LARGE)))
             m += has
             for s in range(S):
@@ -146,11 +161,51 @@ def fit_feature(
 
 
 @kernel
-def _log_mixture(share: float, log_ratio: float) -> float:
-    """Return log(1 - share + share * ratio)."""
-    if log_ratio > _LARGE:
-        return math.log(share) + log_ratio + math.log1p((1.0 - share) / share * math.exp(-log_ratio))
-    return math.log1p(share * math.expm1(log_ratio))
+def _draw(rng: Rng, mean: Floats, variance: Floats, a: float, b: float, new: Floats) -> float:
+    """Draw weights from a normal distribution; return a probability from a beta distribution."""
+    for s in range(new.size):
+        new[s] = mean[s] + math.sqrt(variance[s]) * normal(rng)
+    x = gamma(rng, a)
+    return x / (x + gamma(rng, b))
+
+
+@kernel
+def propose_feature(
+    rng: Rng,
+    r: Floats,
+    c: Floats,
+    weight_variance: float,
+    n_rows: int,
+    is_born: bool,
+    new: Floats,
+    share: float,
+) -> tuple[float, float, float]:
+    """Propose weights and a probability around a fit to residuals, or judge those of a feature that dies.
+
+    `new` and `share` are those of the feature; if it is to be born, they are drawn.
+
+    Returns
+    -------
+    tuple of floats
+        The probability, the log density of having proposed both, and about the log-likelihood ratio of the
+        feature over all of `n_rows` rows, of which those that were fitted are an example.
+    """
+    n, S = r.shape
+    mean, variance = np.empty(S), np.empty(S)
+    n_with, n_without = _fit_feature(r, c, weight_variance, mean, variance)
+    # Less sure than if it were known which rows have the feature.
+    a, b = 0.5 * (1.0 + n_with), 0.5 * (1.0 + n_without)
+    if is_born:
+        share = _draw(rng, mean, variance, a, b, new)
+    log_density = (a - 1.0) * math.log(share) + (b - 1.0) * math.log1p(-share)
+    log_density += math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b)
+    for s in range(S):
+        gap = new[s] - mean[s]
+        log_density -= 0.5 * (gap * gap / variance[s] + math.log(variance[s])) + _LOG_ROOT_2PI
+    log_ratio = 0.0
+    for i in range(n):
+        log_ratio += _log_mixture(share, _log_gain(new, r[i], c[i])) * n_rows / n
+    return share, log_density, log_ratio
 
 
 @kernel

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from glfm.frames.column import FloatArray
 from glfm.kernels.arrays import Birth
-from glfm.kernels.random import fork, gamma, integer_below, normal, uniform
+from glfm.kernels.random import fork, gamma, integer_below, uniform
 from glfm.sampling.messages import BirthMessage, Counts, FitMessage, FittedFeature
 from glfm.sampling.parameters import Shared, feature_prior
 from glfm.sampling.problem import Problem
@@ -18,6 +17,9 @@ from glfm.sampling.shard import Shard
 from glfm.sampling.shard_group import ShardGroup
 
 N_TRIES = 2  # per sweep: a number that depended on the features would not be exact
+# What hardly any row speaks for is refused by the rows of the fit alone, the rest judged by all.
+MARGIN = 5.0  # of a log ratio: below, rows of the fit refuse nothing
+TRUST = 0.5  # how much of their log ratio, which errs by much, is believed
 _LOG_2PI = math.log(2.0 * math.pi)
 
 
@@ -28,8 +30,8 @@ def move_births(
 
     Each is a Metropolis step given weights, noise and thresholds. The feature has weights w, and every row
     has it with probability pi: its rows are integrated out, and drawn once it is accepted. Weights and pi of
-    a birth are drawn from what a fit to the residuals of the other features proposes; a death is judged by
-    what the same fit, made without the feature, would have proposed.
+    a birth are drawn around a fit to what the other features leave unexplained in some rows; a death is
+    judged by what the same fit, made without the feature, would have proposed.
 
     Pseudo-observations are integrated out but for the excess of cells with more than two levels, see
     `kernels.row_cells`. Those of other cells are not drawn: the caller does.
@@ -55,29 +57,6 @@ def move_births(
     return births.counts
 
 
-@dataclass(frozen=True, eq=False)
-class Proposal:
-    """The law of a new feature's weights w and probability pi: a normal beside a beta distribution."""
-
-    mean: FloatArray
-    variance: FloatArray
-    a: float
-    b: float
-
-    @classmethod
-    def of(cls, fitted: FittedFeature) -> Proposal:
-        """Return the law around a fit; pi is less sure than if the rows that have the feature were known."""
-        a, b = 0.5 * (1.0 + fitted.n_with), 0.5 * (1.0 + fitted.n_without)
-        return cls(fitted.mean, fitted.variance, a, b)
-
-    def log_density(self, weights: FloatArray, share: float) -> float:
-        """Return the log density of w and pi."""
-        log_beta = math.lgamma(self.a) + math.lgamma(self.b) - math.lgamma(self.a + self.b)
-        log_p = (self.a - 1.0) * math.log(share) + (self.b - 1.0) * math.log1p(-share) - log_beta
-        squares = np.square(weights - self.mean) / self.variance
-        return log_p - 0.5 * float((squares + np.log(self.variance) + _LOG_2PI).sum())
-
-
 def log_prior(weights: FloatArray, share: float, alpha: float, weight_variance: float) -> float:
     """Return the log density of one more feature, of weights w and probability pi: alpha / pi p(w)."""
     log_p = -0.5 * (np.square(weights) / weight_variance + math.log(weight_variance) + _LOG_2PI)
@@ -100,20 +79,21 @@ class _Births:
         if width >= prior.max_width:
             return
         weights = shared.B * self._inv_sd
-        law = self._law(weights)
-        new = np.array([normal(shared.rng) for _ in range(law.mean.size)])
-        new = law.mean + np.sqrt(law.variance) * new
-        share = _draw_beta(shared, law.a, law.b)
-        messages = self._messages(Birth(weights, new, share, width, True))
-        log_ratio, rows = self._judge(messages, law, width - prior.bias + 1)
-        accepted = math.log(uniform(shared.rng)) < log_ratio
-        if not accepted or sum(rows) == 0:
+        birth, fitted = self._fit(Birth(weights, np.zeros(weights.shape[1]), 0.5, width, True))
+        screened = _screen(fitted.log_likelihood + self._log_ratio(birth, fitted))
+        if not self._accepts(screened):
+            return
+        messages = self._messages(birth)
+        found = self._shards.call_each(Shard.judge_birth, messages)
+        log_ratio = math.fsum(one[0] for one in found) + self._log_ratio(birth, fitted)
+        rows = [one[1] for one in found]
+        if not self._accepts(log_ratio - screened) or sum(rows) == 0:
             return
         self._shards.send_each(Shard.settle_birth, messages)
         layout = np.arange(width + 1)
         place = prior.bias + integer_below(shared.rng, width - prior.bias + 1)
         layout[[place, width]] = layout[[width, place]]
-        shared.B = np.vstack([shared.B, new / self._inv_sd])
+        shared.B = np.vstack([shared.B, birth.new / self._inv_sd])
         self.counts = [np.append(one, m) for one, m in zip(self.counts, rows, strict=True)]
         self._rearrange(layout)
 
@@ -124,44 +104,49 @@ class _Births:
             return
         k = prior.bias + integer_below(shared.rng, width - prior.bias)
         m = float(sum(int(one[k]) for one in self.counts))
+        share = gamma(shared.rng, m)
+        share /= share + gamma(shared.rng, prior.n_rows - m + 1.0)
         weights = shared.B * self._inv_sd
         new = weights[k].copy()
         weights[k] = 0.0
-        law = self._law(weights)
-        share = _draw_beta(shared, m, prior.n_rows - m + 1.0)
-        messages = self._messages(Birth(weights, new, share, k, False))
-        log_ratio, _ = self._judge(messages, law, width - prior.bias)
-        if math.log(uniform(shared.rng)) < -log_ratio:
+        birth, fitted = self._fit(Birth(weights, new, float(share), k, False))
+        screened = _screen(fitted.log_likelihood + self._log_ratio(birth, fitted))
+        if not self._accepts(-screened):
+            return
+        messages = self._messages(birth)
+        found = self._shards.call_each(Shard.judge_birth, messages)
+        log_ratio = math.fsum(one[0] for one in found) + self._log_ratio(birth, fitted)
+        if self._accepts(screened - log_ratio):
             self._shards.send_each(Shard.settle_birth, messages)
             self._rearrange(np.delete(np.arange(width), k))
 
-    def _law(self, weights: FloatArray) -> Proposal:
-        """Return the law of a proposal given the other features and a seed, which chooses a shard's rows."""
+    def _accepts(self, log_ratio: float) -> bool:
+        return math.log(uniform(self._shared.rng)) < log_ratio
+
+    def _fit(self, birth: Birth) -> tuple[Birth, FittedFeature]:
+        """Fit a feature given the others and a seed, which chooses rows of a shard to fit it to."""
         shared, n_shards = self._shared, self._shards.n_shards
         chosen = integer_below(shared.rng, n_shards)
-        known = fork(shared.rng), weights, shared.variance.copy(), self._theta
+        known = fork(shared.rng), birth, shared.variance.copy(), self._theta, self._prior.n_rows
         messages = [FitMessage(*known, is_chosen=i == chosen) for i in range(n_shards)]
         fitted = self._shards.call_each(Shard.fit_feature, messages)[chosen]
         assert fitted is not None
-        return Proposal.of(fitted)
+        return birth._replace(new=fitted.weights, share=fitted.share), fitted
+
+    def _log_ratio(self, birth: Birth, fitted: FittedFeature) -> float:
+        """Return the log ratio by which a birth is accepted, but for its likelihood; of a death, its reverse.
+
+        Births and deaths are proposed equally often.
+        """
+        prior = self._prior
+        n_features = self._shared.width - prior.bias + int(birth.is_born)  # with this one
+        log_ratio = log_prior(birth.new, birth.share, prior.alpha, prior.weight_variance)
+        return log_ratio - fitted.log_density - math.log(n_features)
 
     def _messages(self, birth: Birth) -> list[BirthMessage]:
         shared = self._shared
         known = birth, self._inv_sd, shared.variance.copy(), self._theta
         return [BirthMessage(fork(shared.rng), *known) for _ in range(self._shards.n_shards)]
-
-    def _judge(
-        self, messages: Sequence[BirthMessage], law: Proposal, n_features: int
-    ) -> tuple[float, list[int]]:
-        """Return the log acceptance ratio of a birth after which there are `n_features`, and rows by shard.
-
-        Births and deaths are proposed equally often. That of a death is minus the log ratio of its reverse.
-        """
-        birth, prior = messages[0].birth, self._prior
-        found = self._shards.call_each(Shard.judge_birth, messages)
-        log_ratio = math.fsum(one[0] for one in found) - math.log(n_features)
-        log_ratio += log_prior(birth.new, birth.share, prior.alpha, prior.weight_variance)
-        return log_ratio - law.log_density(birth.new, birth.share), [one[1] for one in found]
 
     def _rearrange(self, layout: Counts) -> None:
         """Let feature j be what feature `layout[j]` was."""
@@ -171,7 +156,11 @@ class _Births:
         self.counts = [one[layout] for one in self.counts]
 
 
-def _draw_beta(shared: Shared, a: float, b: float) -> float:
-    """Draw from a beta distribution."""
-    x = gamma(shared.rng, a)
-    return float(x / (x + gamma(shared.rng, b)))
+def _screen(log_ratio: float) -> float:
+    """Return the log ratio of a first decision, from about that of the birth; 0: leave all to the second.
+
+    An acceptance ratio A may be cut into two factors f and A / f, each judged on its own (Christen and Fox,
+    2005). f is a function of what the move leaves alone and of the feature, so that a death has 1 / f.
+    """
+    beyond = max(TRUST * abs(log_ratio) - MARGIN, 0.0)
+    return math.copysign(beyond, log_ratio)

@@ -105,26 +105,30 @@ class CutMessage:
 
 @dataclass(frozen=True, eq=False)
 class FitMessage:
-    """Inputs for fitting a feature to the residuals of rows of one shard, which is chosen.
+    """Inputs for fitting a feature to residuals of rows of one shard, which is chosen.
 
-    `weights` are in units of the noise, zero for a feature that is left out of account.
+    If it is to be born, `birth.new` and `birth.share` are yet to be drawn.
     """
 
     rng: Rng
-    weights: FloatArray
+    birth: Birth
     variance: FloatArray
     theta: tuple[FloatArray, ...]
+    n_rows: int
     is_chosen: bool
 
 
 @dataclass(frozen=True, eq=False)
 class FittedFeature:
-    """Weights of a feature, in units of the noise, their variances, and rows that have it and have it not."""
+    """Weights of a feature in units of the noise, and the probability that a row has it.
 
-    mean: FloatArray
-    variance: FloatArray
-    n_with: float
-    n_without: float
+    `log_density` is that of proposing both, `log_likelihood` about the log-likelihood ratio of the feature.
+    """
+
+    weights: FloatArray
+    share: float
+    log_density: float
+    log_likelihood: float
 
 
 @dataclass(frozen=True, eq=False)

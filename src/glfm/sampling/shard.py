@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from glfm.frames.column import FloatArray
 from glfm.kernels.arrays import CellBounds, FeaturesInUse, Rows
-from glfm.kernels.births import choose_rows, fit_feature, residuals, sweep_birth
+from glfm.kernels.births import choose_rows, propose_feature, residuals, sweep_birth
 from glfm.kernels.cells_out import sweep_cells_out
 from glfm.kernels.jit import Rng
 from glfm.kernels.parallel import gram_matrix, rearrange, scatter, sweep_shard
@@ -38,7 +38,7 @@ from glfm.sampling.problem import LocalProblem
 from glfm.sampling.start_features import cut_rows, draw_unexplained, expected_pseudo, sample_of_rows
 
 _ROWS_AT_ONCE = 8192  # between two looks at whether to stop
-_MOST_FITTED = 1000  # rows to whose residuals a new feature is fitted
+_MOST_FITTED = 600  # rows to whose residuals a new feature is fitted
 
 
 class Stopped(Exception):  # noqa: N818 - no error
@@ -188,15 +188,15 @@ class Shard:
         """Fit a feature to what the others leave unexplained in some rows, if this shard is chosen."""
         if not message.is_chosen:
             return None
-        problem, rng, S = self.problem, message.rng.copy(), self.problem.n_pseudo
+        problem, birth, rng = self.problem, message.birth, message.rng.copy()
         chosen = choose_rows(rng, np.flatnonzero(~problem.pinned_rows), _MOST_FITTED)
         evidence = tuple(tuple(part[chosen] for part in column) for column in problem.evidence)
         cells = _bounds_of_cells(problem, problem.x[chosen], evidence, message.theta)
-        r, c = np.empty((chosen.size, S)), np.empty((chosen.size, S))
-        residuals(self.Z, chosen, message.weights, cells, np.sqrt(message.variance), r, c)
-        mean, variance = np.empty(S), np.empty(S)
-        n_rows = fit_feature(r, c, float(problem.priors.weight_variance), mean, variance)
-        return FittedFeature(mean, variance, *n_rows)
+        r, c = np.empty((chosen.size, problem.n_pseudo)), np.empty((chosen.size, problem.n_pseudo))
+        residuals(self.Z, chosen, birth.weights, cells, np.sqrt(message.variance), r, c)
+        spread, new = float(problem.priors.weight_variance), birth.new.copy()
+        found = propose_feature(rng, r, c, spread, message.n_rows, birth.is_born, new, birth.share)
+        return FittedFeature(new, *found)
 
     def judge_birth(self, message: BirthMessage) -> tuple[float, int]:
         """Return the log-likelihood ratio of a feature, its rows integrated out, and how many have it."""

@@ -35,6 +35,7 @@ _STALE = {
     "draw_weights": "",
     "move_scales": "Y",
     "flip_cells_out": "",
+    "births": "Y",
     "draw_pseudo": "",
 }
 TRANSITIONS = tuple(_STALE)
