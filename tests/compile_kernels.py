@@ -1,8 +1,8 @@
 """Compile the kernels before any test needs them, in two processes side by side.
 
-`make test` runs this once for every new state of the kernels. Two test processes that meet the same kernel at
-the same time would both compile it, and a test that starts processes would do so in each of them. The cases are
-golden draws, which use every sampler and ask every question; the two lists share as few kernels as they can.
+`make test` runs this once for every new state of the kernels. Two test processes that meet the same kernel
+at the same time would both compile it, and a test that starts processes would do so in each of them. The
+cases are golden draws, which use every sampler and ask every question; the lists share few kernels.
 """
 
 import subprocess
@@ -11,13 +11,10 @@ from pathlib import Path
 
 GOLDEN = Path(__file__).with_name("golden.py")
 TOGETHER = (
-    ("categorical", "count", "left out", "cells of new rows"),  # features that are bits, one row at a time
-    (
-        "weighted, one shard",
-        "one shard",
-        "weighted, cells of new rows",
-        "ward, two shards",
-    ),  # shards and scores
+    # Features that are bits, one row at a time.
+    ("categorical", "count", "left out", "cells of new rows"),
+    # Shards and scores.
+    ("weighted, one shard", "one shard", "weighted, cells of new rows", "ward, two shards"),
 )
 
 
