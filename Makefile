@@ -28,6 +28,11 @@ $(FRESH): $(STAMP) src/glfm/kernels/arrays.py $(shell grep -rlE --include='*.py'
 	@find src tests -name '*.nb[ci]' -delete
 	@touch $@
 
+COMPILED := $(VENV)/.compiled
+$(COMPILED): $(FRESH) tests/compile_kernels.py
+	$(BIN)/python tests/compile_kernels.py
+	@touch $@
+
 lint: $(STAMP) ## check style and formatting
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -39,17 +44,17 @@ format: $(STAMP) ## rewrite the code in house style
 types: $(STAMP) ## check the types of src/
 	$(BIN)/mypy
 
-unit: $(FRESH) ## run the fast tests alone
+unit: $(COMPILED) ## run the fast tests alone
 	$(BIN)/pytest -n 2 -m "not slow and not statistical and not reliability"
 
-test: lint types $(FRESH) ## lint, types and every test that does not take minutes
+test: lint types $(COMPILED) ## lint, types and every test that does not take minutes
 	$(BIN)/pytest -n 2 --dist worksteal -m "not slow and not reliability" --durations=10
 
-test-slow: $(FRESH) ## the long tests: calibration, transitions, load (up to an hour)
+test-slow: $(COMPILED) ## the long tests: calibration, transitions, load (up to an hour)
 	$(BIN)/pytest -n 2 -m slow --durations=10
 
 # Inputs are the same in every run: GLFM_FUZZ_SEED=1 tries others, GLFM_FUZZ_COUNT=10000 more of each sort.
-test-reliability: $(FRESH) ## kills, hostile input by the thousand, load (minutes)
+test-reliability: $(COMPILED) ## kills, hostile input by the thousand, load (minutes)
 	$(BIN)/pytest -n 2 --dist worksteal -m "reliability and not slow" --durations=10
 
 # Tests that need nothing but the package and pytest; each environment is built anew in a directory of its own.

@@ -21,8 +21,8 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:Some draws have max_features"),
 ]
 
-N_DRAWS = 12_000
-N_WRONG = 3_000  # of chains that are to be found out
+N_DRAWS = 6_000
+N_WRONG = 2_000  # of chains that are to be found out
 KINDS = {
     "size": REAL_FIXED,
     "weight": glfm.Real(**PLAIN),

@@ -19,7 +19,7 @@ from .tables import plain_kind
 
 pytestmark = pytest.mark.statistical
 
-N_DRAWS = 20_000
+N_DRAWS = 10_000
 
 
 def test_noise_variance_and_weights() -> None:

@@ -3,11 +3,12 @@
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from glfm.kinds import KINDS
 from glfm.sampling.priors import Priors
-from glfm.sampling.problem import LocalProblem
+from glfm.sampling.problem import LocalProblem, Problem
 from glfm.testing import enumerate_posterior, visit
 
 from . import reference
@@ -17,16 +18,32 @@ from .tables import TABLES, simulated
 
 pytestmark = pytest.mark.statistical
 
-N_SWEEPS = 30_000
+N_SWEEPS = 10_000
+MANY = 60_000
 ACCURACY = 1e-4  # of the enumerated probabilities: far below the Monte Carlo error
 REFERENCE = TABLES["real, noise fixed"]
 
 
+def scores(problem: Problem, n_sweeps: int, seed: int) -> pd.DataFrame:
+    posterior = enumerate_posterior(problem, accuracy=ACCURACY)
+    return posterior.scores(visit(problem, posterior, n_sweeps, seed=seed))
+
+
 @pytest.mark.parametrize("table", TABLES)
 def test_chain_has_the_enumerated_posterior(table: str) -> None:
-    problem = TABLES[table]
-    posterior = enumerate_posterior(problem, accuracy=ACCURACY)
-    check(posterior.scores(visit(problem, posterior, N_SWEEPS, seed=3)))
+    check(scores(TABLES[table], N_SWEEPS, seed=3))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("table", TABLES)
+def test_long_chain_has_the_enumerated_posterior(table: str) -> None:
+    check(scores(TABLES[table], MANY, seed=4))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_long_chain_of_every_kind_has_the_posterior(kind: str) -> None:
+    check(scores(simulated(kind), MANY, seed=4))
 
 
 @pytest.mark.parametrize("kind", sorted(KINDS))

@@ -21,6 +21,8 @@ from .tables import PLAIN, plain_kind
 pytestmark = pytest.mark.statistical
 
 N_ROWS = 4
+FEW, MANY, WRONG = 6_000, 20_000, 3_000  # sweeps; the last of chains that are to be found out
+LENGTHS = [FEW, pytest.param(MANY, marks=pytest.mark.slow)]
 
 
 def two_columns(name: str) -> dict[str, Kind]:
@@ -28,7 +30,7 @@ def two_columns(name: str) -> dict[str, Kind]:
 
 
 def scores(
-    kinds: Mapping[str, Kind], priors: Priors, seed: int = 1, n_sweeps: int = 15_000, **arguments: object
+    kinds: Mapping[str, Kind], priors: Priors, seed: int = 1, n_sweeps: int = FEW, **arguments: object
 ) -> pd.DataFrame:
     """Run the test on a table with a hole in one row and most of another hidden."""
     missing = np.zeros((N_ROWS, len(kinds)), dtype=np.bool_)
@@ -39,7 +41,7 @@ def scores(
         N_ROWS,
         priors,
         missing=missing,
-        n_prior=8_000,
+        n_prior=max(4_000, n_sweeps // 2),
         n_sweeps=n_sweeps,
         seed=seed,
         **arguments,  # type: ignore[arg-type]
@@ -60,46 +62,49 @@ def with_wrong(
 
 
 @pytest.mark.parametrize("kind", sorted(KINDS))
-def test_every_kind(kind: str) -> None:
-    check(scores(two_columns(kind), Priors()))
+@pytest.mark.parametrize("n_sweeps", LENGTHS)
+def test_every_kind(kind: str, n_sweeps: int) -> None:
+    check(scores(two_columns(kind), Priors(), n_sweeps=n_sweeps))
 
 
-def test_zeros_four_levels_and_no_bias() -> None:
+@pytest.mark.parametrize("n_sweeps", LENGTHS)
+def test_zeros_four_levels_and_no_bias(n_sweeps: int) -> None:
     kinds: dict[str, Kind] = {
         "a": Positive(**PLAIN, smallest=0.4, mapping="square"),
         "b": Ordinal(levels=(1, 2, 3, 4), threshold_variance=2.0),
     }
-    check(scores(kinds, Priors(bias=False, alpha=1.5, weight_variance=0.7)))
+    check(scores(kinds, Priors(bias=False, alpha=1.5, weight_variance=0.7), n_sweeps=n_sweeps))
 
 
-def test_table_of_all_kinds_with_a_pinned_row_and_a_bound() -> None:
+@pytest.mark.parametrize("n_sweeps", LENGTHS)
+def test_table_of_all_kinds_with_a_pinned_row_and_a_bound(n_sweeps: int) -> None:
     pinned = np.arange(N_ROWS) == 3
     kinds = {name: plain_kind(name) for name in sorted(KINDS)}
-    check(scores(kinds, Priors(max_features=5), n_sweeps=10_000, pinned=pinned))
+    check(scores(kinds, Priors(max_features=5), n_sweeps=n_sweeps, pinned=pinned))
 
 
 @pytest.mark.parametrize("kind", sorted(KINDS))
 def test_a_wrong_weight_prior_is_found_out(kind: str) -> None:
     sampler = with_wrong(priors=replace(Priors(), weight_variance=2.0))
     with pytest.raises(AssertionError, match="quantities are off"):
-        check(scores(two_columns(kind), Priors(), n_sweeps=5_000, make_sampler=sampler))
+        check(scores(two_columns(kind), Priors(), n_sweeps=WRONG, make_sampler=sampler))
 
 
 def test_a_wrong_noise_prior_is_found_out() -> None:
     wrong = plain_kind("real", noise_prior=(3.0, 2.0))
     sampler = with_wrong(kinds={"a": wrong, "b": wrong})
     with pytest.raises(AssertionError, match="quantities are off"):
-        check(scores(two_columns("real"), Priors(), n_sweeps=5_000, make_sampler=sampler))
+        check(scores(two_columns("real"), Priors(), n_sweeps=WRONG, make_sampler=sampler))
 
 
 def test_a_wrong_threshold_prior_is_found_out() -> None:
     wrong = plain_kind("ordinal", threshold_variance=2.0)
     sampler = with_wrong(kinds={"a": wrong, "b": wrong})
     with pytest.raises(AssertionError, match="quantities are off"):
-        check(scores(two_columns("ordinal"), Priors(), n_sweeps=5_000, make_sampler=sampler))
+        check(scores(two_columns("ordinal"), Priors(), n_sweeps=WRONG, make_sampler=sampler))
 
 
 def test_a_wrong_alpha_prior_is_found_out() -> None:
     sampler = with_wrong(priors=Priors(alpha_prior=(1.5, 1.0)))
     with pytest.raises(AssertionError, match="quantities are off"):
-        check(scores(two_columns("real"), Priors(), n_sweeps=5_000, make_sampler=sampler))
+        check(scores(two_columns("real"), Priors(), n_sweeps=WRONG, make_sampler=sampler))

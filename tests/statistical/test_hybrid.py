@@ -30,8 +30,7 @@ def scores(problem: Problem, n_shards: int, n_sweeps: int, seed: int) -> Any:
     return posterior.scores(visit(problem, posterior, n_sweeps, seed=seed, make_sampler=sampler))
 
 
-@pytest.mark.parametrize("n_shards", [1, 2, 3])
-@pytest.mark.parametrize("table", ["real, noise fixed", EVERYTHING])
+@pytest.mark.parametrize(("table", "n_shards"), [("real, noise fixed", 2), (EVERYTHING, 1), (EVERYTHING, 3)])
 def test_chain_has_the_enumerated_posterior(table: str, n_shards: int) -> None:
     check(scores(TABLES[table], n_shards, FEW, seed=1))
 
@@ -75,4 +74,4 @@ def test_geweke(kind: str, n_shards: int) -> None:
 def test_geweke_of_all_kinds_in_two_shards() -> None:
     kinds = {name: plain_kind(name) for name in sorted(KINDS)}
     sampler = partial(HybridSampler, n_shards=2)
-    check(geweke_scores(kinds, 4, Priors(), n_prior=4_000, n_sweeps=6_000, seed=6, make_sampler=sampler))
+    check(geweke_scores(kinds, 4, Priors(), n_prior=3_000, n_sweeps=4_000, seed=6, make_sampler=sampler))

@@ -35,7 +35,7 @@ def recovery(seed: int, permuted: bool = False) -> float:
     return float(np.abs(np.corrcoef(truth, found)[:4, 4:]).max(axis=1).min())
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 3, 4))])
 def test_all_four_shapes_are_found(seed):
     assert recovery(seed) > 0.95
 

@@ -55,7 +55,7 @@ def by_the_mean(rng: np.random.Generator, x: FloatArray, y: FloatArray, gone: Fl
     return np.where(gone, X @ b, x)
 
 
-def rule_scores(impute: Imputer, n_studies: int = 1000, m: int = 10) -> pd.DataFrame:
+def rule_scores(impute: Imputer, n_studies: int = 500, m: int = 10) -> pd.DataFrame:
     rng = np.random.default_rng(0)
     held = np.empty((n_studies, 2))
     for i in range(n_studies):

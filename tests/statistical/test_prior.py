@@ -22,7 +22,7 @@ from .tables import plain_kind
 
 pytestmark = pytest.mark.statistical
 
-N_ROWS, N_SWEEPS, LEAST = 20, 15_000, 0.01
+N_ROWS, N_SWEEPS, LEAST = 20, 8_000, 0.01
 HARMONIC = sum(1.0 / n for n in range(1, N_ROWS + 1))
 
 

@@ -35,7 +35,7 @@ WRONG: dict[str, Kind] = {
     "positive": replace(POSITIVE, knots=[[-1.8, 0.5], [-1.1, 3.0], [-0.4, 3.0], [2.0, 9.0]]),
     "count": replace(COUNT, knots=[[0.2, 1.0], [0.6, 4.0], [1.7, 5.0], [2.5, 30.0]]),
 }
-N_SWEEPS = 30_000
+N_SWEEPS = 10_000
 
 
 def simulated(kind: Kind) -> Problem:

@@ -149,7 +149,7 @@ def test_quadrature_has_converged() -> None:
 
 @pytest.mark.parametrize("n_shards", [1, 2])
 def test_chain_has_the_posterior_of_two_rows(n_shards: int) -> None:
-    check(scores(table(), n_shards, 12_000, seed=1))
+    check(scores(table(), n_shards, 8_000, seed=1))
 
 
 @pytest.mark.slow
@@ -228,7 +228,7 @@ def test_singletons_have_their_density(n_cells: int, squares: float) -> None:
 
 
 def test_empty_table_returns_the_prior() -> None:
-    n_rows, n_sweeps, alpha = 12, 8_000, 1.0
+    n_rows, n_sweeps, alpha = 12, 5_000, 1.0
     kinds = {"a": plain_kind("real"), "b": plain_kind("ordinal")}
     problem = LocalProblem(kinds, np.full((n_rows, 2), np.nan), Priors(alpha=alpha, weighted=True))
     sampler = HybridSampler(problem, 2)
@@ -266,7 +266,7 @@ def test_geweke_of_all_kinds_in_two_shards() -> None:
     missing = np.zeros((4, len(kinds)), dtype=np.bool_)
     missing[1, 0] = missing[2, 3] = True
     sampler = partial(HybridSampler, n_shards=2)
-    settings: Any = {"missing": missing, "n_prior": 3_000, "n_sweeps": 4_000, "make_sampler": sampler}
+    settings: Any = {"missing": missing, "n_prior": 3_000, "n_sweeps": 3_000, "make_sampler": sampler}
     check(geweke_scores(kinds, 4, Priors(weighted=True), seed=6, **settings))
 
 
@@ -372,7 +372,7 @@ def weighed(draw: Draw, x: Floats, n: int, s2_B: float) -> tuple[Floats, Floats]
 
 def row_scores(x: Floats, n: int = 4_000, s2_B: float = 1.0) -> pd.DataFrame:
     draw = a_draw()
-    values, log_weight = weighed(draw, x, 400_000, s2_B)
+    values, log_weight = weighed(draw, x, 150_000, s2_B)
     weight = np.exp(log_weight - logsumexp(log_weight))
     expected = weight @ values
     error = np.sqrt((weight**2) @ (values - expected) ** 2)

@@ -14,6 +14,7 @@ import pytest
 
 import golden as cases
 from compare_draws import differing
+from compile_kernels import TOGETHER
 from glfm.kinds import KINDS
 from golden import CASES, CHANGELOG, FILE, MODELS, SAMPLED, bits, changelog_line, differences, here, numbers
 from kind_examples import EXAMPLES
@@ -66,6 +67,12 @@ def test_a_change_is_in_the_changelog(golden: dict[str, Any]) -> None:
 def test_every_case_is_in_the_file(golden: dict[str, Any]) -> None:
     assert list(golden["draws"]) == list(CASES)
     assert all(any(golden["draws"][case]["K"]) for case in SAMPLED), "a fit without features pins little"
+
+
+def test_kernels_are_compiled_before_tests_by_some_of_the_cases() -> None:
+    first, second = TOGETHER
+    assert {*first, *second} <= set(CASES)
+    assert not set(first) & set(second)
 
 
 def test_every_kind_is_pinned() -> None:

@@ -1,0 +1,29 @@
+"""Compile the kernels before any test needs them, in two processes side by side.
+
+`make test` runs this once for every new state of the kernels. Two test processes that meet the same kernel
+at the same time would both compile it, and a test that starts processes would do so in each of them. The
+cases are golden draws, which use every sampler and ask every question; the lists share few kernels.
+"""
+
+import subprocess
+import sys
+from pathlib import Path
+
+GOLDEN = Path(__file__).with_name("golden.py")
+TOGETHER = (
+    # Features that are bits, one row at a time.
+    ("categorical", "count", "left out", "cells of new rows"),
+    # Shards and scores.
+    ("weighted, one shard", "one shard", "weighted, cells of new rows", "ward, two shards"),
+)
+
+
+def main() -> int:
+    """Return how many of the processes failed."""
+    commands = [[sys.executable, str(GOLDEN), "--print", *cases] for cases in TOGETHER]
+    running = [subprocess.Popen(command, stdout=subprocess.DEVNULL) for command in commands]
+    return sum(process.wait() != 0 for process in running)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
