@@ -164,7 +164,7 @@ def test_long_chain_has_the_posterior_of_two_rows(size: float, n_shards: int, bi
 
 
 def test_presence_without_the_determinant_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = kernels.update_features
+    right = kernels.update_scores
 
     def wrong(
         rng: Any, a: Any, width: int, bias: int, counts: Any, in_use: FeaturesInUse, *more: Any
@@ -176,7 +176,7 @@ def test_presence_without_the_determinant_is_found_out(monkeypatch: pytest.Monke
     # The sweep as plain Python, which calls something else.
     sweep = getattr(kernels.sweep_shard, "py_func", kernels.sweep_shard)
     monkeypatch.setattr(glfm.sampling.shard, "sweep_shard", sweep)
-    monkeypatch.setattr(kernels, "update_features", wrong)
+    monkeypatch.setattr(kernels, "update_scores", wrong)
     with pytest.raises(AssertionError, match="quantities are off"):
         check(scores(table(), 1, 3_000, seed=1))
 

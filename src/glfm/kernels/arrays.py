@@ -151,12 +151,11 @@ class LengthGrid(NamedTuple):
 
 
 class ShardWork(NamedTuple):
-    """Work space of a shard's sweep for the row that is being updated; the last three are for scores."""
+    """Work space of a shard's sweep over scores for the row that is being updated."""
 
     r: Floats  # y - zW, zero in the holes
     c: Floats  # Wr
     columns: Codes  # see `Observed`
-    chances: Floats  # of each number of singletons
     kept: Floats  # scores of the present singletons
     system: ScoreSystem
     grid: LengthGrid

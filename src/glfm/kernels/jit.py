@@ -5,7 +5,6 @@ from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
-from numba.extending import overload
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
@@ -37,24 +36,3 @@ def kernel(function: Function) -> Function:
         # The random stream wraps around, which compiled code does silently.
         return np.errstate(over="ignore")(function)
     return cast(Function, numba.njit(cache=True, **_OPTIONS)(function))
-
-
-def by_features(of_bits: Function, of_scores: Function) -> Function:
-    """Return one name for two kernels that take a random stream and a row's features first.
-
-    A caller is compiled with the first if features are bits, with the second if they are scores.
-    """
-
-    def chosen(rng: Rng, z: Features, *args: Any) -> Any:
-        return (of_bits if z.dtype == np.uint8 else of_scores)(rng, z, *args)
-
-    def compiled(rng: Any, z: Any, *args: Any) -> Any:
-        function = of_bits if z.dtype == numba.uint8 else of_scores
-
-        def call(rng: Any, z: Any, *args: Any) -> Any:
-            return function(rng, z, *args)
-
-        return call
-
-    overload(chosen, jit_options=cast(Any, _OPTIONS))(compiled)
-    return cast(Function, chosen)

@@ -1,8 +1,9 @@
-"""One sweep over the rows of a shard, given the weights and probabilities of the features in use.
+"""One sweep over the rows of a shard whose features have scores, and what shards do to their features.
 
-Given these the rows are independent, so that shards of rows can be swept at the same time.
-Pseudo-observations and weights are divided by the noise standard deviation of their column. Features are bits
-or scores: the steps that differ are in `kernels.flips` and `kernels.scores`.
+Given the weights and probabilities of the features in use rows are independent, so that shards of rows can be
+swept at the same time. Pseudo-observations and weights are divided by the noise standard deviation of their
+column. The steps of a row are in `kernels.scores`; rows whose features are bits are swept with cells
+integrated out, see `kernels.cells_out`.
 
 A shard changes z_nk only if another of its own rows has feature k: no other shard can break that condition,
 and no feature is born or dies. The guest shard of a sweep, drawn at random, also counts rows of other shards,
@@ -13,22 +14,17 @@ Holes are integrated out of flips and births, and drawn afresh once the row's fe
 """
 
 import math
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from glfm.kernels.arrays import FeaturePrior, FeaturesInUse, Rows, ShardWork
-from glfm.kernels.flips import flip_shared, redraw_singletons
-from glfm.kernels.jit import Codes, Features, Floats, Ints, Rng, by_features, kernel
+from glfm.kernels.jit import Codes, Features, Floats, Ints, Rng, kernel
 from glfm.kernels.observed import observed_columns
 from glfm.kernels.random import gamma, normal, uniform
 from glfm.kernels.row_residual import residual
 from glfm.kernels.scores import redraw_scored_singletons, score_system, update_scores
-from glfm.kernels.singletons import MOST_NEW, length_grid
-
-update_features: Any = by_features(flip_shared, update_scores)
-update_singletons: Any = by_features(redraw_singletons, redraw_scored_singletons)
+from glfm.kernels.singletons import length_grid
 
 
 @kernel
@@ -93,7 +89,6 @@ def _shard_work(S: int, capacity: int) -> ShardWork:
         r=np.empty(S),
         c=np.empty(capacity),
         columns=np.empty(S, np.int32),
-        chances=np.empty(MOST_NEW + 1),
         kept=np.empty(capacity),
         system=score_system(capacity),
         grid=length_grid(),
@@ -131,9 +126,9 @@ def sweep_shard(
                 z_before[k] = z[k]
         residual(z, width, rows, n, W, work.r, work.c)
         observed = observed_columns(holes, S, work.columns)
-        update_features(rng, z, width, prior.bias, rows.counts, in_use, observed, work)
+        update_scores(rng, z, width, prior.bias, rows.counts, in_use, observed, work)
         if is_guest:
-            width, needed = update_singletons(rng, z, rows, n, width, prior, in_use, holes, work)
+            width, needed = redraw_scored_singletons(rng, z, rows, n, width, prior, in_use, holes, work)
             if needed > capacity:
                 for i in range(4):
                     rng[i] = rng_before[i]
@@ -143,9 +138,3 @@ def sweep_shard(
                 return n, width, needed
         _draw_holes(rng, z, width, rows.Y[n], rows.inv_sd, holes, W)
     return stop, width, width
-
-
-def is_compiled(dtype: type[np.uint8] | type[np.float64]) -> bool:
-    """Whether this process has the compiled sweep for features of a dtype, fresh or from the cache."""
-    signatures = getattr(sweep_shard, "signatures", None)
-    return signatures is None or any(str(one[1][0].dtype) == dtype.__name__ for one in signatures)

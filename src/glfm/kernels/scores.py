@@ -170,7 +170,10 @@ def redraw_scored_singletons(
     holes: Codes,
     work: ShardWork,
 ) -> tuple[int, int]:
-    """Do what `flips.redraw_singletons` does for a row with scores: keep the singletons or draw others."""
+    """Keep the singletons of row n or draw others, with weights; return the width, and that needed.
+
+    If more is needed than the arrays have, the caller must put the row back as it was.
+    """
     W, s2, kept = in_use.weights, prior.weight_variance, work.kept
     alive, present, length = width, 0, 0.0
     for k in range(prior.bias, width):

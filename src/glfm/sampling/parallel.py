@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from glfm.kernels.parallel import draw_log_odds, is_compiled
+from glfm.kernels.cells_out import sweep_cells_out
+from glfm.kernels.parallel import draw_log_odds, sweep_shard
 from glfm.kernels.random import fork, integer_below
 from glfm.kernels.scores import draw_factors
 from glfm.sampling.births import move_births
@@ -66,7 +67,8 @@ class HybridSampler:
     @property
     def is_compiled(self) -> bool:
         """Whether this process has the compiled sweep, fresh or from the cache."""
-        return is_compiled(self.problem.dtype)
+        sweep = sweep_shard if self.problem.priors.weighted else sweep_cells_out
+        return bool(getattr(sweep, "signatures", True))
 
     def start(self, seed: np.random.SeedSequence) -> State:
         """Return a start near the data, at random; it depends on the number of shards."""
