@@ -16,7 +16,7 @@ from glfm.sampling.problem import Problem
 from glfm.sampling.shard import Shard
 from glfm.sampling.shard_group import ShardGroup
 
-N_TRIES = 2  # per sweep: a number that depended on the features would not be exact
+N_TRIES = 1  # per sweep: a number that depended on the features would not be exact
 # What hardly any row speaks for is refused by the rows of the fit alone, the rest judged by all.
 MARGIN = 5.0  # of a log ratio: below, rows of the fit refuse nothing
 TRUST = 0.5  # how much of their log ratio, which errs by much, is believed

@@ -37,7 +37,7 @@ def infer(
         See `glfm.toolbox` and `init_default_params`; arguments are not modified.
     hidden
         If it has ``Z`` (the bias first if there is one), every chain starts from it; otherwise from
-        features made of principal components, which is better than a random Z.
+        features made of independent components, which is better than a random Z.
 
     Returns
     -------
