@@ -75,7 +75,8 @@ def _slopes_of_levels(first: int, last: int, w: int, mean: Floats, r: Floats, c:
 def _slopes(cells: ObservedCells, mean: Floats, r: Floats, c: Floats) -> None:
     """Compute residuals and curvatures of a row's pseudo-columns, which are zero in the holes."""
     place, limits = cells.place, cells.limits
-    r[:], c[:] = 0.0, 0.0
+    for s in range(r.size):
+        r[s] = c[s] = 0.0
     for i in range(place.shape[0]):
         first, last, w = place[i, 0], place[i, 1], place[i, 2]
         if w >= 0:
@@ -137,7 +138,8 @@ def _fit_feature(
     """
     n, S = r.shape
     prior, share, m = 1.0 / weight_variance, _FIRST_SHARE, 0.0
-    mean[:], variance[:] = 0.0, weight_variance
+    for s in range(S):
+        mean[s], variance[s] = 0.0, weight_variance
     if n == 0:
         return 0.0, 0.0
     for s in range(S):
@@ -236,8 +238,11 @@ def sweep_birth(
             beside[s] = without[s] + new[s]
         had = not birth.is_born and rows.Z[n, k] > 0
         keep_excess(rng, observed, rows.Y[n], rows.inv_sd, beside if had else without, 1.0, excess)
-        log_ratio = log_likelihood(observed, beside, 1.0, excess, -np.inf)
-        log_ratio -= log_likelihood(observed, without, 1.0, excess, -np.inf)
+        log_ratio = 0.0
+        for sign in (-1.0, 1.0):
+            log_ratio += sign * log_likelihood(
+                observed, beside if sign > 0.0 else without, 1.0, excess, -np.inf
+            )
         part = _log_mixture(share, log_ratio)
         total += part
         has = had

@@ -62,21 +62,25 @@ def flip_shared(
     """Flip each feature that another row surely keeps during this sweep; return the log-likelihood."""
     W, order, elsewhere, log_odds = in_use.weights, in_use.order, in_use.elsewhere, in_use.log_odds
     mean, proposal = scratch.mean, scratch.proposal
-    here = log_likelihood(cells, mean, variance, excess, -np.inf)
-    for i in range(width - bias):
-        k = order[i]
-        if counts[k] - z[k] + elsewhere[k] < 1:
-            continue
-        sign = 1.0 - 2.0 * z[k]
-        needed = here - sign * log_odds[k] - math.log(1.0 / uniform(rng) - 1.0)
-        if needed >= 0.0:  # more than any features can give
-            continue
+    here, sign, needed = 0.0, 0.0, -np.inf
+    for i in range(-1, width - bias):  # first, the row as it is
+        k = order[i] if i >= 0 else 0
+        if i >= 0:
+            if counts[k] - z[k] + elsewhere[k] < 1:
+                continue
+            sign = 1.0 - 2.0 * z[k]
+            needed = here - sign * log_odds[k] - math.log(1.0 / uniform(rng) - 1.0)
+            if needed >= 0.0:  # more than any features can give
+                continue
         for s in range(mean.size):
             proposal[s] = mean[s] + sign * W[k, s]
         there = log_likelihood(cells, proposal, variance, excess, needed)
-        if there > needed:
+        if i < 0:
             here = there
-            mean[:] = proposal
+        elif there > needed:
+            here = there
+            for s in range(mean.size):
+                mean[s] = proposal[s]
             counts[k] += 1 - 2 * np.int64(z[k])
             z[k] = 1 - z[k]
     return here
@@ -223,8 +227,10 @@ def sweep_cells_out(
         z = Z[n]
         own, alive = 0, width
         if is_guest:
-            rng_before[:] = rng
-            z_before[:width] = z[:width]
+            for i in range(4):
+                rng_before[i] = rng[i]
+            for k in range(width):
+                z_before[k] = z[k]
             own, alive = _drop_singletons(z, width, prior.bias, counts, elsewhere)
         observed = list_cells(low[n - start], high[n - start], cells, sd, scratch)
         sum_weights(W, z[:width], mean)
@@ -236,7 +242,8 @@ def sweep_cells_out(
             most = min(max(prior.max_width - alive, 0), MOST_NEW)
             born = move_n_singletons(rng, observed, mean, excess, here, own, most, prior)
             if width + born > capacity:
-                rng[:] = rng_before
+                for i in range(4):
+                    rng[i] = rng_before[i]
                 for k in range(width):
                     counts[k] += np.int64(z_before[k]) - np.int64(z[k])
                     z[k] = z_before[k]

@@ -32,7 +32,8 @@ _FAR = 7.0  # standard deviations up to which `quick_cdf` is accurate in the low
 @kernel
 def sum_weights(weights: Floats, z: Features, mean: Floats) -> None:
     """Compute mean = zW for one row of features or scores."""
-    mean[:] = 0.0
+    for s in range(mean.size):
+        mean[s] = 0.0
     for k in range(z.size):
         if z[k]:
             a = float(z[k])
@@ -62,7 +63,8 @@ def list_cells(
     for d in range(form.size):
         first, last = starts[d], starts[d + 1]
         is_observed = not np.isnan(low[d])
-        observed[first:last] = 1.0 if is_observed else 0.0
+        for s in range(first, last):
+            observed[s] = 1.0 if is_observed else 0.0
         if not is_observed or first == last:
             continue
         i = n_cells
