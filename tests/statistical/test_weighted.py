@@ -149,7 +149,7 @@ def test_quadrature_has_converged() -> None:
 
 @pytest.mark.parametrize("n_shards", [1, 2])
 def test_chain_has_the_posterior_of_two_rows(n_shards: int) -> None:
-    check(scores(table(), n_shards, 8_000, seed=1))
+    check(scores(table(), n_shards, 6_000, seed=1))
 
 
 @pytest.mark.slow
