@@ -18,7 +18,8 @@ from .tables import TABLES, simulated
 
 pytestmark = pytest.mark.statistical
 
-N_SWEEPS = 10_000
+N_SWEEPS = 6_000
+N_WRONG = 10_000  # of chains that are to be found out
 MANY = 60_000
 ACCURACY = 1e-4  # of the enumerated probabilities: far below the Monte Carlo error
 REFERENCE = TABLES["real, noise fixed"]
@@ -53,7 +54,7 @@ def test_chain_of_every_kind_has_the_posterior_and_a_wrong_weight_prior_has_not(
     check(posterior.scores(visit(problem, posterior, N_SWEEPS, seed=2)))
     wrong = LocalProblem(problem.kinds, problem.x, replace(problem.priors, weight_variance=4.0))
     with pytest.raises(AssertionError, match="quantities are off"):
-        check(posterior.scores(visit(wrong, posterior, N_SWEEPS, seed=2)))
+        check(posterior.scores(visit(wrong, posterior, N_WRONG, seed=2)))
 
 
 @pytest.mark.parametrize("setting", [{"alpha": 1.2}, {"bias": True}])
@@ -62,7 +63,7 @@ def test_a_chain_with_another_setting_is_found_out(setting: dict[str, float]) ->
     priors: Priors = replace(REFERENCE.priors, **setting)  # type: ignore[arg-type]
     wrong = LocalProblem(REFERENCE.kinds, REFERENCE.x, priors)
     with pytest.raises(AssertionError, match="quantities are off"):
-        check(posterior.scores(visit(wrong, posterior, N_SWEEPS, seed=1)))
+        check(posterior.scores(visit(wrong, posterior, N_WRONG, seed=1)))
 
 
 def test_a_chain_that_sees_a_hole_is_found_out() -> None:
@@ -70,7 +71,7 @@ def test_a_chain_that_sees_a_hole_is_found_out() -> None:
     posterior = enumerate_posterior(problem)
     filled = LocalProblem(problem.kinds, np.nan_to_num(problem.x), problem.priors)
     with pytest.raises(AssertionError, match="quantities are off"):
-        check(posterior.scores(visit(filled, posterior, N_SWEEPS, seed=1)))
+        check(posterior.scores(visit(filled, posterior, N_WRONG, seed=1)))
 
 
 def test_a_chain_that_flips_a_pinned_row_is_found_out() -> None:
@@ -89,9 +90,7 @@ def test_a_chain_that_flips_a_pinned_row_is_found_out() -> None:
 @pytest.mark.parametrize("flaw", [None, "drop_singletons", "at_most_one_new"])
 def test_naive_sampler_is_right_without_a_flaw_and_found_out_with_one(flaw: str | None) -> None:
     posterior = enumerate_posterior(REFERENCE)
-    histories = reference.run(
-        REFERENCE.x, Model(), N_SWEEPS, seed=1, flaws=Flaws(**{flaw: True} if flaw else {})
-    )
+    histories = reference.run(REFERENCE.x, Model(), MANY, seed=1, flaws=Flaws(**{flaw: True} if flaw else {}))
     scores = posterior.scores(reference.classes(histories, posterior))
     if flaw is None:
         check(scores)

@@ -199,7 +199,7 @@ def test_simulated_features_have_the_enumerated_prior(pinned: bool) -> None:
     empty = problem([REAL_FIXED], [[HOLE]] * 3, pin, alpha=None)
     prior = enumerate_posterior(empty)
     rng = np.random.default_rng(1)
-    draws = [simulate_prior(rng, empty.kinds, 3, empty.priors, pin) for _ in range(10_000)]
+    draws = [simulate_prior(rng, empty.kinds, 3, empty.priors, pin) for _ in range(4_000)]
     visits = np.array([prior.index(draw.Z) for draw in draws])
     check(prior.scores(visits))
     other = enumerate_posterior(problem([REAL_FIXED], [[HOLE]] * 3, pin, alpha=1.0))
@@ -213,7 +213,7 @@ def test_simulated_cells_have_the_density_of_the_kind(name: str) -> None:
     kind = plain_kind(name)
     rng = np.random.default_rng(1)
     samples = []
-    for _ in range(4_000):
+    for _ in range(3_000):
         draw = simulate_prior(rng, {"a": kind}, 3, Priors())
         location = np.ones((3, 1)) @ draw.B[:1] + draw.Z @ draw.B[1:]
         p = np.exp(kind.log_density(np.ones(3), location, float(draw.variance[0]), draw.theta[0]))

@@ -121,7 +121,7 @@ def place(draws: list[Draw], x, n: int, n_passes: int, seed: int = 0):
     return Z, rows.location(t, np.arange(n), everything) - A @ last.weights
 
 
-def compare(draws: list[Draw], x, n_passes: int = 40, n: int = 20_000, most_own: int = MOST_OWN):
+def compare(draws: list[Draw], x, n_passes: int = 40, n: int = 12_000, most_own: int = MOST_OWN):
     """Return z-scores of what is drawn under the last draw against enumeration."""
     x = np.array(x)
     p, own, first, second = exact(draws[-1], x, most_own)

@@ -26,31 +26,39 @@ N_ROWS, N_SWEEPS, LEAST = 20, 8_000, 0.01
 HARMONIC = sum(1.0 / n for n in range(1, N_ROWS + 1))
 
 
-def empty_table(kind: Kind, priors: Priors) -> Problem:
-    return LocalProblem({"a": kind, "b": kind}, np.full((N_ROWS, 2), np.nan), priors)
+def empty_table(kinds: dict[str, Kind], priors: Priors) -> Problem:
+    return LocalProblem(kinds, np.full((N_ROWS, len(kinds)), np.nan), priors)
+
+
+def two_columns(**arguments: object) -> dict[str, Kind]:
+    kind = plain_kind("real", **arguments)
+    return {"a": kind, "b": kind}
 
 
 def run(problem: Problem, seed: int) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Return what each sweep has: features per row, rows per feature (counted), log s2 and thresholds."""
+    """Return what each sweep has: features per row, rows per feature (counted), log s2 and a threshold."""
     state = State.start(problem, np.random.SeedSequence(seed))
     sampler = CollapsedSampler(problem)
     bias = int(problem.priors.bias)
     per_row = np.empty((N_SWEEPS, N_ROWS))
     sizes = np.empty((N_SWEEPS, N_ROWS + 1))
-    column = np.empty((N_SWEEPS, 1 + max(state.theta[0].size - 1, 0)))
+    columns = np.zeros((N_SWEEPS, 2, len(problem.kinds)))
     for t in range(-200, N_SWEEPS):
         sampler.sweep(state)
         if t >= 0:
             Z = state.Z[:, bias : state.width]
             per_row[t] = Z.sum(axis=1)
             sizes[t] = np.bincount(Z.sum(axis=0), minlength=N_ROWS + 1)
-            column[t, 0] = np.log(state.variance[0])
-            column[t, 1:] = state.theta[0][1:]
-    return per_row, sizes, column
+            columns[t, 0] = np.log(state.variance)
+            columns[t, 1] = [theta[1] if theta.size > 1 else 0.0 for theta in state.theta]
+    return per_row, sizes, columns
 
 
-def prior_scores(problem: Problem, alpha: float, seed: int) -> pd.DataFrame:
-    per_row, sizes, column = run(problem, seed)
+def prior_scores(
+    problem: Problem, alpha: float, seed: int, believed: dict[str, Kind] | None = None
+) -> pd.DataFrame:
+    """Compare a chain with the prior that the table has, or that it would have with the kinds `believed`."""
+    per_row, sizes, columns = run(problem, seed)
     n_features = sizes.sum(axis=1)
     names, samples, exact = ["E[K]"], [n_features], [alpha * HARMONIC]
 
@@ -70,29 +78,51 @@ def prior_scores(problem: Problem, alpha: float, seed: int) -> pd.DataFrame:
     # Features that m rows have: their expected number is alpha / m.
     for m in (1, 2, 3, 5, 10, 20):
         add(f"features of {m} rows", sizes[:, m], alpha / m)
-    kind = problem.kinds["a"]
-    if kind.samples_noise:
-        shape, rate = kind.noise_prior
-        add("log s2", column[:, 0], np.log(rate) - float(polygamma(0, shape)))
-    if isinstance(kind, Ordinal):
-        add("threshold", column[:, 1], np.sqrt(2.0 / np.pi))
+    for d, (name, kind) in enumerate((believed or problem.kinds).items()):
+        if kind.samples_noise:
+            shape, rate = kind.noise_prior
+            add(f"{name}: log s2", columns[:, 0, d], np.log(rate) - float(polygamma(0, shape)))
+        if isinstance(kind, Ordinal):
+            add(f"{name}: threshold", columns[:, 1, d], np.sqrt(2.0 / np.pi))
     return score_table(names, np.array(samples).T, exact)
 
 
+def test_empty_table_of_all_kinds_returns_the_prior() -> None:
+    problem = empty_table({name: plain_kind(name) for name in sorted(KINDS)}, Priors(alpha=1.0))
+    found = prior_scores(problem, alpha=1.0, seed=1)
+    assert found.index.str.endswith(("log s2", "threshold")).sum() == 4  # noise of three kinds, a threshold
+    check(found)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", sorted(KINDS))
-def test_empty_table_returns_the_prior(kind: str) -> None:
-    problem = empty_table(plain_kind(kind), Priors(alpha=1.0))
+def test_empty_table_of_one_kind_returns_the_prior(kind: str) -> None:
+    problem = empty_table({"a": plain_kind(kind), "b": plain_kind(kind)}, Priors(alpha=1.0))
     check(prior_scores(problem, alpha=1.0, seed=1))
+
+
+def test_other_priors_of_columns_are_found_out() -> None:
+    right = {"a": plain_kind("real"), "b": plain_kind("ordinal")}
+    wrong = {
+        "a": plain_kind("real", noise_prior=(2.4, 2.0)),
+        "b": plain_kind("ordinal", threshold_variance=1.3),
+    }
+    found = prior_scores(empty_table(wrong, Priors(alpha=1.0)), alpha=1.0, seed=1, believed=right)
+    of_columns = found.index.isin(["a: log s2", "b: threshold"])
+    check(found[~of_columns])
+    for name in found.index[of_columns]:
+        with pytest.raises(AssertionError, match="quantities are off"):
+            check(found.loc[[name]])
 
 
 def test_without_bias_and_with_many_features() -> None:
     # Enough features for the state to have to grow.
-    problem = empty_table(plain_kind("real"), Priors(alpha=6.0, bias=False))
+    problem = empty_table(two_columns(), Priors(alpha=6.0, bias=False))
     check(prior_scores(problem, alpha=6.0, seed=1))
 
 
 def test_sampled_alpha_returns_to_its_prior() -> None:
-    problem = empty_table(plain_kind("real"), Priors(alpha_prior=(3.0, 2.0)))
+    problem = empty_table(two_columns(), Priors(alpha_prior=(3.0, 2.0)))
     state = State.start(problem, np.random.SeedSequence(1))
     sampler = CollapsedSampler(problem)
     samples = np.empty((N_SWEEPS, 3))
@@ -109,11 +139,11 @@ def test_sampled_alpha_returns_to_its_prior() -> None:
 def test_another_prior_is_found_out(change: dict[str, float]) -> None:
     priors: Priors = replace(Priors(alpha=1.0), **change)  # type: ignore[arg-type]
     with pytest.raises(AssertionError, match="quantities are off"):
-        check(prior_scores(empty_table(plain_kind("real"), priors), alpha=1.0, seed=1))
+        check(prior_scores(empty_table(two_columns(), priors), alpha=1.0, seed=1))
 
 
 def test_one_filled_column_is_found_out() -> None:
-    problem = empty_table(plain_kind("real", noise_variance=0.2), Priors(alpha=1.0, bias=False))
+    problem = empty_table(two_columns(noise_variance=0.2), Priors(alpha=1.0, bias=False))
     problem.x[:, 0] = np.where(np.arange(N_ROWS) % 2, 1.0, -1.0)
     with pytest.raises(AssertionError, match="quantities are off"):
         check(prior_scores(problem, alpha=1.0, seed=1))

@@ -149,7 +149,7 @@ def test_quadrature_has_converged() -> None:
 
 @pytest.mark.parametrize("n_shards", [1, 2])
 def test_chain_has_the_posterior_of_two_rows(n_shards: int) -> None:
-    check(scores(table(), n_shards, 8_000, seed=1))
+    check(scores(table(), n_shards, 6_000, seed=1))
 
 
 @pytest.mark.slow
@@ -370,9 +370,9 @@ def weighed(draw: Draw, x: Floats, n: int, s2_B: float) -> tuple[Floats, Floats]
     return np.column_stack([Z, location, np.tanh(location) ** 2, own > 0]), log_weight
 
 
-def row_scores(x: Floats, n: int = 4_000, s2_B: float = 1.0) -> pd.DataFrame:
+def row_scores(x: Floats, n: int = 2_500, s2_B: float = 1.0) -> pd.DataFrame:
     draw = a_draw()
-    values, log_weight = weighed(draw, x, 150_000, s2_B)
+    values, log_weight = weighed(draw, x, 100_000, s2_B)
     weight = np.exp(log_weight - logsumexp(log_weight))
     expected = weight @ values
     error = np.sqrt((weight**2) @ (values - expected) ** 2)
