@@ -108,11 +108,10 @@ def find_features(seed: int, values: FloatArray, problem: Problem) -> StartFeatu
     seen = ~np.isnan(values)
     means = np.where(seen, values, 0.0).sum(axis=0) / np.maximum(seen.sum(axis=0), 1)
     X = np.nan_to_num(values - means)
-    sds = X.std(axis=0)
+    sds = np.sqrt(np.square(X).sum(axis=0) / max(len(X), 1))
     varies = sds > 1e-9 * (1.0 + np.abs(means))
-    nothing = StartFeatures(means, np.zeros((S, 0)), np.zeros(0))
     if len(X) < _LEAST_ROWS or not varies.any() or not most:
-        return nothing
+        return StartFeatures(means, np.zeros((S, 0)), np.zeros(0))
     X = X[:, varies] / sds[varies]
     with one_blas_thread(), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)

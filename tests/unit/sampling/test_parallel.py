@@ -93,9 +93,9 @@ def test_a_state_grows_when_features_are_many() -> None:
     sampler = HybridSampler(problem(80, alpha=30.0), 3)
     state = State.start(sampler.problem, np.random.SeedSequence(5), np.zeros((80, 0), dtype=np.bool_))
     assert state.Z.shape[1] == 16
-    for _ in range(5):
+    for _ in range(40):
         sampler.sweep(state)
-    assert state.width > 16
+    assert state.Z.shape[1] > 16
     assert same(
         run(HybridSampler(problem(80, alpha=30.0), 3)), run(HybridSampler(problem(80, alpha=30.0), 3))
     )
