@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 import types
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -89,7 +90,8 @@ def test_messages_do_not_grow_with_the_rows(client, n_rows):
     traffic = []
     for n_warmup in (1, 11):
         engine = glfm.DaskEngine(client, n_shards=2)
-        with pytest.warns(FitWarning, match="max_features = 2"):
+        with warnings.catch_warnings():  # of max_features, which a chain may reach
+            warnings.simplefilter("ignore", FitWarning)
             model = fit(patients(n_rows), engine, {**settings, "n_warmup": n_warmup})
         traffic.append(engine.traffic_.sent + engine.traffic_.received)
     K, S = 3, model.fit_.problem.n_pseudo

@@ -130,7 +130,7 @@ def _drop_singletons(z: Bits, width: int, bias: int, counts: Ints, elsewhere: In
     for k in range(bias, width):
         if counts[k] + elsewhere[k] == np.int64(z[k]):
             alive -= 1
-            own += z[k]
+            own += int(z[k])
             counts[k] -= z[k]
             z[k] = 0
     return own, alive
