@@ -14,12 +14,13 @@ from glfm.sampling.state import State
 from glfm.testing import enumerate_posterior, visit
 
 from .checks import check
-from .tables import TABLES
+from .tables import TABLES, TWO_LEVELS, problem
 
 pytestmark = pytest.mark.statistical
 
 N_SWEEPS = 8_000
-LEVELS = "categorical, two levels"
+# Wide weights and many singletons: what the last level does not have shows.
+WIDE = problem([TWO_LEVELS] * 3, [[0, 1, 0], [0, 1, 1], [1, 1, 0]], alpha=2.0, weight_variance=9.0, bias=True)
 
 
 class CellsOut(CollapsedSampler):
@@ -30,6 +31,9 @@ class CellsOut(CollapsedSampler):
 
     def move_features(self, state: State, matrices: Matrices) -> Matrices:
         return matrices
+
+    def births(self, state: State, stop: object = None) -> None:
+        """Let no feature be born or die as a whole."""
 
 
 class Unwidened(CellsOut):
@@ -80,7 +84,7 @@ def test_a_last_level_that_widens_is_found_out(is_right: bool, monkeypatch: pyte
         monkeypatch.setattr(cells_out, name, getattr(step, "py_func", step))
     monkeypatch.setattr(cells_out, "log_likelihood", widened)
     monkeypatch.setattr(glfm.sampling.shard, "sweep_cells_out", plain)
-    found = scores(TABLES[LEVELS], 20_000)
+    found = scores(WIDE, 60_000)
     if is_right:
         check(found)
     else:
