@@ -29,13 +29,20 @@ MODELS: dict[str, dict[str, Kind]] = {
 
 
 def cases(models: list[str]) -> list[tuple[str, str]]:
-    """Return every transition of every model; scales move only where a kind has steps."""
+    """Return every transition of every model in which it has something to move."""
     return [
         (transition, model)
         for model in models
         for transition in TRANSITIONS
-        if transition != "move_scales" or any(kind.n_steps for kind in MODELS[model].values())
+        if any(_moves(transition, kind) for kind in MODELS[model].values())
     ]
+
+
+def _moves(transition: str, kind: Kind) -> bool:
+    """Whether a transition moves anything of a column of this kind: scales have steps, levels fixed noise."""
+    if transition == "move_weights":
+        return not kind.samples_noise
+    return transition != "move_scales" or kind.n_steps > 0
 
 
 def scores(transition: str, model: str, n_prior: int, **arguments: object) -> pd.DataFrame:
@@ -75,6 +82,7 @@ WRONG = {
     "draw_alpha": with_priors(alpha_prior=(1.5, 1.0)),
     "draw_weights": with_priors(weight_variance=2.0),
     "move_scales": with_priors(weight_variance=2.0),
+    "move_weights": with_priors(weight_variance=3.0),
     "flip_cells_out": with_priors(weight_variance=3.0),
     "births": with_priors(weight_variance=3.0),
     "draw_pseudo": with_rows_mixed_up,

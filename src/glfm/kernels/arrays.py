@@ -298,3 +298,25 @@ class Birth(NamedTuple):
     share: float
     feature: int
     is_born: bool
+
+
+class FeatureLists(NamedTuple):
+    """The features that some rows have: those of row n are ``features[ends[n]:ends[n + 1]]``, with scores."""
+
+    ends: Ints
+    features: Ints
+    scores: Floats
+
+
+class ColumnMoves(NamedTuple):
+    """Moves of the weights of single pseudo-columns, in units of the noise.
+
+    Per move: its column and pseudo-column, one over the noise standard deviation, one over that of the sum
+    which the cells bound, in units of the noise, and the weights (moves x features).
+    """
+
+    columns: Ints
+    places: Ints
+    inv_sd: Floats
+    units: Floats
+    weights: Floats

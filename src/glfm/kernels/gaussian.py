@@ -102,6 +102,19 @@ def quick_log_cdf(x: float) -> float:
 
 
 @kernel
+def quick_log_cdf_and_slope(x: float) -> tuple[float, float]:
+    """Return `quick_log_cdf` and about its derivative."""
+    if not _LOW <= x < _HIGH:
+        value = 0.0 if x > 0.0 else log_cdf(x)
+        return value, 0.0 if x > 0.0 else math.exp(-0.5 * x * x - _LOG_ROOT_2PI - value)
+    t = (x - _LOW) * _PER_UNIT
+    i = np.uint32(t)
+    u = t - i - 0.5
+    b, c, d = _CUBICS[i, 1], _CUBICS[i, 2], _CUBICS[i, 3]
+    return _CUBICS[i, 0] + u * (b + u * (c + u * d)), (b + u * (2.0 * c + u * 3.0 * d)) * _PER_UNIT
+
+
+@kernel
 def interval_log_mass(a: float, b: float) -> float:
     """Return the log probability that a standard normal falls between `a` and `b`, with a <= b."""
     if a + b > 0.0:  # the mirrored interval has the same mass and lies in the accurate tail

@@ -23,6 +23,7 @@ from glfm.sampling.shard import Shard, draw_cells, look
 from glfm.sampling.shard_group import LocalShards
 from glfm.sampling.state import State
 from glfm.sampling.threshold_moves import move_column
+from glfm.sampling.weight_moves import move_weights
 
 _ROWS_AT_ONCE = 2048  # between two checks of whether to stop
 
@@ -56,6 +57,7 @@ class CollapsedSampler:
         self.draw_alpha(state)
         self.draw_weights(state, matrices)
         self.move_scales(state, adapt, stop)
+        self.move_weights(state, stop)
         self.births(state, stop)
         self.flip_cells_out(state, stop)
         state.check(self.problem)
@@ -162,7 +164,9 @@ class CollapsedSampler:
         """Draw everything but the features of a start, so that the first flips do not undo it."""
         for _ in range(N_SETTLE):
             self.draw_weights(state, self.gather(state))
-            self.draw_cells(state, adapt, stop)
+            self.move_scales(state, adapt, stop)
+            self.move_weights(state, stop)
+            self.draw_pseudo(state, stop)
 
     def births(self, state: State, stop: Event | None = None) -> None:
         """Whole features are born and die given the weights, with pseudo-observations integrated out.
@@ -172,6 +176,11 @@ class CollapsedSampler:
         shard = Shard(self.problem, state.Z, state.Y, stop=stop)
         ParallelSweep(self.problem, LocalShards([shard])).births(state)
         state.Z = shard.Z
+
+    def move_weights(self, state: State, stop: Event | None = None) -> None:
+        """Weights with the pseudo-observations integrated out; only levels have valid ones afterwards."""
+        shard = Shard(self.problem, state.Z, state.Y, stop=stop)
+        move_weights(self.problem, LocalShards([shard]), state)
 
     def flip_cells_out(self, state: State, stop: Event | None = None) -> None:
         """Z given the weights with pseudo-observations integrated out, then the pseudo-observations."""

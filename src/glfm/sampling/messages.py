@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glfm.frames.column import FloatArray
-from glfm.kernels.arrays import Birth, FeaturePrior, OrderedProbit
+from glfm.kernels.arrays import Birth, ColumnMoves, FeaturePrior, OrderedProbit
 from glfm.kernels.jit import Rng
 from glfm.sampling.start_features import StartFeatures
 
@@ -62,6 +62,24 @@ class ProposalMessage:
     probits: tuple[OrderedProbit, ...]
     new_edges: tuple[FloatArray, ...]
     scales: tuple[float, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class WeightMessage:
+    """Inputs for moves of weights with pseudo-observations integrated out."""
+
+    rng: Rng
+    moves: ColumnMoves
+    theta: tuple[FloatArray, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class WeightSlopes:
+    """Per move: the log probability of the cells, its slopes by the weights, and minus their derivatives."""
+
+    values: FloatArray
+    slopes: FloatArray
+    bends: FloatArray
 
 
 @dataclass(frozen=True, eq=False)

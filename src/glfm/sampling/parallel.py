@@ -30,6 +30,7 @@ from glfm.sampling.shard_group import LocalShards, ShardGroup
 from glfm.sampling.starts import start_shards
 from glfm.sampling.state import State
 from glfm.sampling.threshold_moves import ThresholdMove, Turn
+from glfm.sampling.weight_moves import move_weights
 
 N_SETTLE = 15  # draws of weights, thresholds and cells before the first flip
 _TURNS: tuple[Turn, ...] = ("even", "odd", "scale")
@@ -142,6 +143,7 @@ class ParallelSweep:
         if weighted:
             self.rescale(shared, sums)
         self.move_scales(shared, adapt)
+        self.move_weights(shared)
         if weighted:
             self.draw_cells(shared)
         else:
@@ -155,6 +157,7 @@ class ParallelSweep:
             sums = self.sums(shared)
             draw_weights(self.problem, shared, sums.ZZ, sums.ZY, sums.squares)
             self.move_scales(shared, adapt)
+            self.move_weights(shared)
             self.draw_cells(shared)
 
     def sums(self, shared: Shared) -> Sums:
@@ -272,6 +275,10 @@ class ParallelSweep:
             for i, move in enumerate(moves):
                 gains = np.sum([one[i] for one in found], axis=0)
                 move.settle(shared, gains, self.problem.priors.weight_variance, adapt)
+
+    def move_weights(self, shared: Shared) -> None:
+        """Weights with the pseudo-observations integrated out; only levels have valid ones afterwards."""
+        move_weights(self.problem, self.shards, shared)
 
     def _proposals(self, shared: Shared, turn: Turn) -> list[ThresholdMove]:
         # Scales alone move every other sweep, which pays best for what they cost.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from threading import Event
 from typing import Any
@@ -11,11 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glfm.frames.column import FloatArray
-from glfm.kernels.arrays import CellBounds, FeaturesInUse, Rows
+from glfm.kernels.arrays import CellBounds, FeatureLists, FeaturesInUse, Rows
 from glfm.kernels.births import choose_rows, propose_feature, residuals, sweep_birth
 from glfm.kernels.cells_out import sweep_cells_out
+from glfm.kernels.column_weights import bound_pseudo, draw_levels_of_moves, list_features, sum_slopes
 from glfm.kernels.jit import Rng
 from glfm.kernels.parallel import gram_matrix, rearrange, scatter, sweep_shard
+from glfm.kernels.random import fork
 from glfm.kernels.row_sums import count_rows, sum_rows, sums_of_squares, sums_over
 from glfm.kernels.thresholds import level_gains
 from glfm.kernels.weights import are_finite, row_means
@@ -33,6 +35,8 @@ from glfm.sampling.messages import (
     ScatterMessage,
     StartMessage,
     Sums,
+    WeightMessage,
+    WeightSlopes,
 )
 from glfm.sampling.problem import LocalProblem
 from glfm.sampling.start_features import cut_rows, draw_unexplained, expected_pseudo, sample_of_rows
@@ -237,6 +241,34 @@ class Shard:
             level_gains(codes, mean, probit, new_edges, scale, out)
             found.append(out)
         return found
+
+    def weight_slopes(self, message: WeightMessage) -> WeightSlopes:
+        """Return the log probability of the cells of some columns, and its derivatives by their weights."""
+        n, width = message.moves.weights.shape
+        found = WeightSlopes(np.zeros(n), np.zeros((n, width)), np.zeros((n, width, width)))
+        for _, lists, low, high in self._bounds_of_moves(message):
+            sum_slopes(lists, low, high, message.moves, found.values, found.slopes, found.bends)
+        return found
+
+    def settle_weights(self, message: WeightMessage) -> None:
+        """Draw what depends on weights that moved, with the random stream that judged them."""
+        rng, starts = fork(message.rng.copy()), self.problem.cell_forms[2]
+        for begin, lists, low, high in self._bounds_of_moves(message):
+            draw_levels_of_moves(rng, lists, low, high, message.moves, begin, starts, self.Y)
+
+    def _bounds_of_moves(
+        self, message: WeightMessage
+    ) -> Iterator[tuple[int, FeatureLists, FloatArray, FloatArray]]:
+        """Yield the first row of every block of rows, their features, and bounds per move and row."""
+        problem, moves, rng = self.problem, message.moves, message.rng.copy()
+        fork(rng)  # the stream of `settle_weights`
+        n_moves, width = moves.weights.shape
+        for (begin, end), evidence in zip(problem.blocks, problem.block_evidence, strict=True):
+            look(self.stop)
+            cells = _bounds_of_cells(problem, problem.x[begin:end], evidence, message.theta)
+            low, high = np.empty((n_moves, end - begin)), np.empty((n_moves, end - begin))
+            bound_pseudo(rng, cells, self.Y, begin, moves, low, high)
+            yield begin, list_features(self.Z, width, begin, end), low, high
 
     def draw_cells(self, message: CellMessage) -> None:
         """Draw the pseudo-observations given everything else."""

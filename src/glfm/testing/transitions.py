@@ -35,6 +35,7 @@ _STALE = {
     "draw_weights": "",
     "move_scales": "Y",
     "flip_cells_out": "",
+    "move_weights": "Y",
     "births": "Y",
     "draw_pseudo": "",
 }
