@@ -4,7 +4,8 @@
 
 Everything is measured in one run, and sweeps are reported as ratios to a floor measured beside them, in the same
 process on one thread: the time of NumPy's Z.T @ Y, Z @ B and standard_normal for as many pseudo-observations as the
-sweep draws.
+sweep draws, and of SciPy's log_ndtr for every row, column with levels or counts, and feature, once: that of the row step with
+pseudo-observations integrated out. A sweep is the default one, with all its steps.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 import numpy as np
 import pandas as pd
 from machine import describe
+from scipy import special
 
 from glfm.kinds import Kind
 from glfm.kinds.categorical import Categorical
@@ -41,6 +43,9 @@ MIXED: list[Kind] = [
     *[Ordinal(levels=(0, 1, 2, 3, 4))] * 4,
     *[Count(shift=1.0, scale=1.0, unit=3.0)] * 6,
 ]
+
+
+PARTS = ("features", "moves", "weights", "births", "cells")
 
 
 def simulated(kinds: list[Kind], n_rows: int, n_features: int, seed: int = 0) -> tuple[Problem, State]:
@@ -76,12 +81,16 @@ def measure(kinds: list[Kind], n_rows: int, n_features: int, repeats: int) -> di
     n_drawn = n_rows * sum(kind.n_pseudo for kind in kinds)
     normals = np.empty(n_drawn)
 
+    places = rng.standard_normal((n_rows, len(kinds)))  # all columns are discrete
+
     def floor() -> None:
         Z.T @ state.Y
         Z @ state.B
         rng.standard_normal(out=normals)
+        for _ in range(state.width - 1):
+            special.log_ndtr(places)
 
-    parts = {"features": 0.0, "moves": 0.0, "weights": 0.0, "cells": 0.0}
+    parts = dict.fromkeys(PARTS, 0.0)
     sweeps, floors = [], []
     for _ in range(repeats):  # side by side, so that both see the same machine
         total = 0.0
@@ -91,9 +100,14 @@ def measure(kinds: list[Kind], n_rows: int, n_features: int, repeats: int) -> di
             times.append(time.perf_counter())
             matrices = sampler.move_features(state, matrices)
             times.append(time.perf_counter())
+            sampler.draw_alpha(state)
             sampler.draw_weights(state, matrices)
+            sampler.move_scales(state)
+            sampler.move_weights(state)
             times.append(time.perf_counter())
-            sampler.draw_cells(state)
+            sampler.births(state)
+            times.append(time.perf_counter())
+            sampler.flip_cells_out(state)
             times.append(time.perf_counter())
             for name, took in zip(parts, np.diff(times), strict=True):
                 parts[name] += float(took)
@@ -127,7 +141,7 @@ def growth(quick: bool) -> dict[str, float]:
     """
     rows = [5_000, 20_000, 80_000] if quick else [5_000, 20_000, 100_000, 500_000]
     columns = [10, 20, 40, 80]
-    features = [5, 10, 20, 40]
+    features = [10, 20, 40, 60]
     binary = Categorical(levels=(0, 1))
     by_rows = [measure([binary] * 20, n, 10, 9)["sweep_ms"] for n in rows]
     by_columns = [measure([binary] * d, 10_000, 10, 15) for d in columns]
@@ -305,13 +319,11 @@ def main() -> None:
 
     cases = [(BINARY, 43_000, 20), (BINARY, 10_000, 10), (BINARY, 10_000, 20), (MIXED, 1_000, 10)]
     result["sweeps"] = []
-    print(
-        f"{'rows':>8} {'features':>8} {'sweep ms':>9} {'floor ms':>9} {'ratio':>6}  features/moves/weights/cells"
-    )
+    print(f"{'rows':>8} {'features':>8} {'sweep ms':>9} {'floor ms':>9} {'ratio':>6}  {'/'.join(PARTS)}")
     for kinds, n_rows, n_features in cases:
         row = measure(kinds, n_rows, n_features, 15)
         result["sweeps"].append(row)
-        shares = "/".join(f"{row[f'{p}_share']:.0%}" for p in ("features", "moves", "weights", "cells"))
+        shares = "/".join(f"{row[f'{p}_share']:.0%}" for p in PARTS)
         print(
             f"{n_rows:8} {n_features:8} {row['sweep_ms']:9.2f} {row['floor_ms']:9.2f} {row['ratio']:6.2f}  {shares}",
             flush=True,

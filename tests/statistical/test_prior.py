@@ -104,8 +104,8 @@ def test_empty_table_of_one_kind_returns_the_prior(kind: str) -> None:
 def test_other_priors_of_columns_are_found_out() -> None:
     right = {"a": plain_kind("real"), "b": plain_kind("ordinal")}
     wrong = {
-        "a": plain_kind("real", noise_prior=(2.4, 2.0)),
-        "b": plain_kind("ordinal", threshold_variance=1.3),
+        "a": plain_kind("real", noise_prior=(2.6, 2.0)),
+        "b": plain_kind("ordinal", threshold_variance=1.6),
     }
     found = prior_scores(empty_table(wrong, Priors(alpha=1.0)), alpha=1.0, seed=1, believed=right)
     of_columns = found.index.isin(["a: log s2", "b: threshold"])

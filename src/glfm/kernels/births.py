@@ -14,11 +14,11 @@ import math
 import numpy as np
 
 from glfm.kernels.arrays import Birth, CellBounds, ObservedCells, Rows
-from glfm.kernels.cells_out import draw_levels, keep_excess, row_scratch, write_levels
+from glfm.kernels.cells_out import draw_levels, keep_excess, write_levels
 from glfm.kernels.gaussian import interval_log_mass, log_cdf
 from glfm.kernels.jit import Features, Floats, Ints, Rng, kernel
 from glfm.kernels.random import fork, gamma, normal, uniform
-from glfm.kernels.row_cells import list_cells, log_likelihood, sum_weights
+from glfm.kernels.row_cells import list_cells, log_likelihood, row_scratch, sum_weights
 
 _LOG_ROOT_2PI = 0.5 * math.log(2.0 * math.pi)
 _LOGIT = 1.28  # a logistic choice with means times this is close to a choice with standard normal noise
@@ -93,7 +93,7 @@ def residuals(
 
     The weights of a feature that is left out of account are zero.
     """
-    scratch = row_scratch(cells.form.size, weights.shape[1])
+    scratch = row_scratch(cells.form.size, weights.shape[1], 0)
     for i in range(chosen.size):
         observed = list_cells(cells.low[i], cells.high[i], cells, sd, scratch)
         sum_weights(weights, Z[chosen[i], : weights.shape[0]], scratch.mean)
@@ -224,7 +224,7 @@ def sweep_birth(
     """
     W, new, k, share = birth.weights, birth.new, birth.feature, birth.share
     width, S = W.shape
-    scratch, excess = row_scratch(cells.form.size, S), np.empty(S)
+    scratch, excess = row_scratch(cells.form.size, S, 0), np.empty(S)
     without, beside = scratch.mean, scratch.proposal
     rng_levels = fork(rng)
     total, m = 0.0, 0

@@ -20,7 +20,14 @@ from glfm.kernels.arrays import CellBounds, FeaturePrior, FeaturesInUse, Observe
 from glfm.kernels.gaussian import truncated_normal
 from glfm.kernels.jit import Bits, Codes, Floats, Ints, Rng, kernel
 from glfm.kernels.random import uniform
-from glfm.kernels.row_cells import draw_largest, draw_pseudo, list_cells, log_likelihood, sum_weights
+from glfm.kernels.row_cells import (
+    draw_largest,
+    draw_pseudo,
+    list_cells,
+    log_likelihood,
+    row_scratch,
+    sum_weights,
+)
 from glfm.kernels.singletons import MOST_NEW, draw_new_weights, place_new_features
 
 
@@ -181,21 +188,6 @@ def write_levels(cells: ObservedCells, y: Floats, inv_sd: Floats, out: Floats) -
 
 
 @kernel
-def row_scratch(n_columns: int, n_pseudo: int) -> RowScratch:
-    """Allocate the work space of a sweep over rows with pseudo-observations integrated out."""
-    return RowScratch(
-        np.zeros(n_pseudo),
-        np.empty(n_pseudo),
-        np.empty(n_pseudo),
-        np.empty(n_pseudo),
-        np.empty(n_pseudo),
-        np.empty((n_columns, 3), dtype=np.int64),
-        np.empty((n_columns, 3)),
-        np.empty(0),  # numbers of singletons are not listed
-    )
-
-
-@kernel
 def sweep_cells_out(
     rng: Rng,
     rows: Rows,
@@ -218,7 +210,7 @@ def sweep_cells_out(
     S, capacity = rows.Y.shape[1], rows.Z.shape[1]
     Z, Y, inv_sd, counts, pinned = rows.Z, rows.Y, rows.inv_sd, rows.counts, rows.pinned
     W, elsewhere, low, high = in_use.weights, in_use.elsewhere, cells.low, cells.high
-    scratch, excess = row_scratch(cells.form.size, S), np.empty(S)
+    scratch, excess = row_scratch(cells.form.size, S, 0), np.empty(S)
     mean, s2 = scratch.mean, prior.weight_variance
     rng_before, z_before = np.empty(4, np.uint64), np.empty(capacity, np.uint8)
     for n in range(first, stop):

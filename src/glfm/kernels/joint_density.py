@@ -13,7 +13,7 @@ import numpy as np
 from glfm.kernels.arrays import ARGMAX, CellBounds, RowPrior, RowStreams, ScaledDraw
 from glfm.kernels.gaussian import interval_log_mass, log_cdf
 from glfm.kernels.jit import Bits, Floats, Ints, Rng, kernel
-from glfm.kernels.new_rows import gibbs_pass, row_scratch
+from glfm.kernels.new_rows import gibbs_pass, new_row_scratch
 from glfm.kernels.probit import MAX_GRID, draw_largest_value, log_probability
 from glfm.kernels.random import uniform
 from glfm.kernels.row_cells import list_cells, sum_weights
@@ -111,7 +111,7 @@ def weigh_rows(
     """
     D = cells.form.size
     rng = np.empty(4, dtype=np.uint64)
-    scratch = row_scratch(cells, draw, prior)
+    scratch = new_row_scratch(cells, draw, prior)
     mean, s2 = scratch.mean, draw.weight_variance
     known, z = np.empty(D), np.empty(draw.weights.shape[0], dtype=np.uint8)
     excess, means, grid = np.empty(mean.size), np.empty(mean.size + 1), np.empty(MAX_GRID)

@@ -10,7 +10,7 @@ import numpy as np
 
 from glfm.kernels.arrays import CellBounds, RowPrior, RowStreams, ScaledDraw
 from glfm.kernels.jit import Bits, Floats, Ints, kernel
-from glfm.kernels.new_rows import gibbs_pass, row_scratch
+from glfm.kernels.new_rows import gibbs_pass, new_row_scratch
 from glfm.kernels.random import normal
 from glfm.kernels.row_cells import draw_pseudo, list_cells, sum_weights
 from glfm.kernels.row_streams import seed_row
@@ -35,7 +35,7 @@ def leave_cells_out(
     """
     S, D = draw.weights.shape[1], cells.form.size
     rng = np.empty(4, dtype=np.uint64)
-    scratch = row_scratch(cells, draw, prior)
+    scratch = new_row_scratch(cells, draw, prior)
     others, z, excess = np.empty(D), np.empty(Z.shape[1], dtype=np.uint8), np.empty(S)
     start_mean, start_excess = np.empty(S), np.empty(S)
     for n in range(cells.low.shape[0]):

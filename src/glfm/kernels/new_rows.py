@@ -25,7 +25,7 @@ from glfm.kernels.arrays import (
 )
 from glfm.kernels.jit import Bits, Features, Floats, Rng, kernel
 from glfm.kernels.random import exponential, integer_below, normal, uniform
-from glfm.kernels.row_cells import draw_pseudo, list_cells, log_likelihood, sum_weights
+from glfm.kernels.row_cells import draw_pseudo, list_cells, log_likelihood, row_scratch, sum_weights
 from glfm.kernels.row_streams import seed_row
 from glfm.kernels.singletons import draw_n_singletons
 
@@ -44,21 +44,12 @@ def add_weights(packed: Bits, weights: Floats, bias: int, out: Floats) -> None:
 
 
 @kernel
-def row_scratch(cells: CellBounds, draw: ScaledDraw, prior: RowPrior) -> RowScratch:
-    """Allocate the work space of Gibbs passes over one row."""
-    n_columns, n_pseudo, most = cells.form.size, draw.weights.shape[1], 0
+def new_row_scratch(cells: CellBounds, draw: ScaledDraw, prior: RowPrior) -> RowScratch:
+    """Allocate the work space of Gibbs passes over one row that is not in the fit."""
+    most = 0
     for n in range(prior.max_singletons.size):
         most = max(most, prior.max_singletons[n])
-    return RowScratch(
-        np.zeros(n_pseudo),
-        np.empty(n_pseudo),
-        np.empty(n_pseudo),
-        np.empty(n_pseudo),
-        np.empty(n_pseudo),
-        np.empty((n_columns, 3), dtype=np.int64),
-        np.empty((n_columns, 3)),
-        np.empty(most + 1),
-    )
+    return row_scratch(cells.form.size, draw.weights.shape[1], most + 1)
 
 
 @kernel
@@ -229,7 +220,7 @@ def draw_new_rows(
     in place, and `singleton_sum` (rows x pseudo-columns) is filled for rows that have singletons.
     """
     rng = np.empty(4, dtype=np.uint64)
-    scratch = row_scratch(cells, draw, prior)
+    scratch = new_row_scratch(cells, draw, prior)
     for n in range(cells.low.shape[0]):
         observed = start_row(rng, streams, n, cells, draw, fit, states, scratch)
         z, excess = states.activations[n], states.excess[n]

@@ -21,7 +21,7 @@ from glfm.kernels.arrays import (
     ScoreScratch,
 )
 from glfm.kernels.jit import Codes, Floats, Rng, kernel
-from glfm.kernels.new_rows import draw_singleton_sum, row_scratch, start_row
+from glfm.kernels.new_rows import draw_singleton_sum, new_row_scratch, start_row
 from glfm.kernels.observed import observed_columns
 from glfm.kernels.row_cells import draw_pseudo, sum_weights
 from glfm.kernels.scores import draw_scores, redraw_scores, score_system
@@ -117,7 +117,7 @@ def draw_new_scores(
     """
     width, S = draw.weights.shape
     rng = np.empty(4, dtype=np.uint64)
-    scratch, work = row_scratch(cells, draw, prior), _score_scratch(width, S, draw.bias)
+    scratch, work = new_row_scratch(cells, draw, prior), _score_scratch(width, S, draw.bias)
     y, mean, residual = scratch.y, scratch.mean, scratch.residual
     holes, columns = np.empty(S, np.int32), np.empty(S, np.int32)
     for n in range(cells.low.shape[0]):

@@ -30,6 +30,21 @@ _FAR = 7.0  # standard deviations up to which `quick_cdf` is accurate in the low
 
 
 @kernel
+def row_scratch(n_columns: int, n_pseudo: int, n_chances: int) -> RowScratch:
+    """Allocate the work space of passes over one row; `n_chances` numbers of singletons are listed."""
+    return RowScratch(
+        np.zeros(n_pseudo),
+        np.empty(n_pseudo),
+        np.empty(n_pseudo),
+        np.empty(n_pseudo),
+        np.empty(n_pseudo),
+        np.empty((n_columns, 3), dtype=np.int64),
+        np.empty((n_columns, 3)),
+        np.empty(n_chances),
+    )
+
+
+@kernel
 def sum_weights(weights: Floats, z: Features, mean: Floats) -> None:
     """Compute mean = zW for one row of features or scores."""
     for s in range(mean.size):

@@ -13,6 +13,8 @@ from glfm.kernels.random import gamma
 from glfm.kernels.weights import draw_noise_and_weights
 from glfm.sampling.problem import Problem
 
+_NO_BOUND = int(np.iinfo(np.int64).max)
+
 
 class Shared(Protocol):
     """Weights, noise, thresholds, alpha, and the chain's own random stream; a `State` is one."""
@@ -30,7 +32,7 @@ class Shared(Protocol):
 def feature_prior(problem: Problem, alpha: float) -> FeaturePrior:
     """Return the prior of the features as kernels take it."""
     priors, bias = problem.priors, int(problem.priors.bias)
-    most = np.iinfo(np.int64).max if priors.max_features is None else priors.max_features + bias
+    most = _NO_BOUND if priors.max_features is None else priors.max_features + bias
     return FeaturePrior(bias, problem.n_rows, float(alpha), float(priors.weight_variance), int(most))
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from glfm.errors import DataError, SamplerError
 from glfm.frames.column import FloatArray
-from glfm.kernels.arrays import ARGMAX, INTERVAL
+from glfm.kernels.arrays import ARGMAX, INTERVAL, CellBounds
 from glfm.kinds.base import Evidence, Kind
 from glfm.sampling.layout import Layout
 from glfm.sampling.priors import Priors
@@ -74,6 +74,14 @@ class Problem:
         aux = np.array([0.0 if one is None else one[2] for one in intervals])
         starts = np.array([0, *(part.stop for part in self.slices)], dtype=np.int64)
         return forms, aux, starts
+
+    @cached_property
+    def columns_with_levels(self) -> NDArray[np.int64]:
+        """The columns of levels, whose noise is fixed, that have free pseudo-columns."""
+        return np.array(
+            [d for d, kind in enumerate(self.kinds.values()) if kind.n_free and not kind.samples_noise],
+            dtype=np.int64,
+        )
 
     @property
     def n_free_rows(self) -> int:
@@ -213,6 +221,36 @@ class LocalProblem(Problem):
     def block_evidence(self) -> tuple[tuple[Evidence, ...], ...]:
         """The evidence, cut into blocks of rows."""
         return tuple(_cut(self.evidence, start, stop) for start, stop in self.blocks)
+
+    def bounds_of_cells(self, block: int, theta: Sequence[FloatArray]) -> CellBounds:
+        """Return the cells of a block of rows as constraints on their pseudo-observations."""
+        begin, end = self.blocks[block]
+        if len(self.blocks) > 1:
+            return self._bounds(self.x[begin:end], self.block_evidence[block], theta)
+        fixed = self._fixed_bounds
+        low, high = fixed.low.copy(), fixed.high.copy()
+        for d, kind in enumerate(self.kinds.values()):
+            if theta[d].size:
+                low[:, d], high[:, d] = kind.bounds_of_cells(self.x[:, d], self.evidence[d], theta[d])
+        return fixed._replace(low=low, high=high)
+
+    @cached_property
+    def _fixed_bounds(self) -> CellBounds:
+        """The cells of a table of one block, at the first thresholds: few rows are asked often."""
+        return self._bounds(self.x, self.evidence, [kind.initial_theta() for kind in self.kinds.values()])
+
+    def _bounds(
+        self, x: FloatArray, evidence: tuple[Evidence, ...], theta: Sequence[FloatArray]
+    ) -> CellBounds:
+        low, high = np.empty(x.shape), np.empty(x.shape)
+        for d, kind in enumerate(self.kinds.values()):
+            low[:, d], high[:, d] = kind.bounds_of_cells(x[:, d], evidence[d], theta[d])
+        return CellBounds(low, high, *self.cell_forms)
+
+    def bounds_of_rows(self, rows: NDArray[np.int64], theta: Sequence[FloatArray]) -> CellBounds:
+        """Return the cells of some rows as constraints on their pseudo-observations."""
+        evidence = tuple(tuple(part[rows] for part in column) for column in self.evidence)
+        return self._bounds(self.x[rows], evidence, theta)
 
     @cached_property
     def log_of(self) -> FloatArray:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glfm.frames.column import FloatArray
-from glfm.kernels.arrays import CellBounds, FeatureLists, FeaturesInUse, Rows
+from glfm.kernels.arrays import FeatureLists, FeaturesInUse, Rows
 from glfm.kernels.births import choose_rows, propose_feature, residuals, sweep_birth
 from glfm.kernels.cells_out import sweep_cells_out
 from glfm.kernels.column_weights import bound_pseudo, draw_levels_of_moves, list_features, sum_slopes
@@ -21,7 +21,6 @@ from glfm.kernels.random import fork
 from glfm.kernels.row_sums import count_rows, sum_rows, sums_of_squares, sums_over
 from glfm.kernels.thresholds import level_gains
 from glfm.kernels.weights import are_finite, row_means
-from glfm.kinds.base import Evidence
 from glfm.sampling.messages import (
     BirthMessage,
     CellMessage,
@@ -119,9 +118,9 @@ class Shard:
         rng, known = message.rng.copy(), len(message.weights)
         width, counts, in_use = known, self.count(known), _features_in_use(message)
         sd = np.sqrt(message.variance)
-        for (begin, end), evidence in zip(problem.blocks, problem.block_evidence, strict=True):
+        for block, (begin, end) in enumerate(problem.blocks):
             look(self.stop)
-            cells = _bounds_of_cells(problem, problem.x[begin:end], evidence, message.theta)
+            cells = problem.bounds_of_cells(block, message.theta)
             row = begin
             while row < end:
                 room = self.Z.shape[1]
@@ -194,8 +193,7 @@ class Shard:
             return None
         problem, birth, rng = self.problem, message.birth, message.rng.copy()
         chosen = choose_rows(rng, np.flatnonzero(~problem.pinned_rows), _MOST_FITTED)
-        evidence = tuple(tuple(part[chosen] for part in column) for column in problem.evidence)
-        cells = _bounds_of_cells(problem, problem.x[chosen], evidence, message.theta)
+        cells = problem.bounds_of_rows(chosen, message.theta)
         r, c = np.empty((chosen.size, problem.n_pseudo)), np.empty((chosen.size, problem.n_pseudo))
         residuals(self.Z, chosen, birth.weights, cells, np.sqrt(message.variance), r, c)
         spread, new = float(problem.priors.weight_variance), birth.new.copy()
@@ -217,9 +215,9 @@ class Shard:
         no_counts = np.zeros(0, dtype=np.int64)
         rows = Rows(self.Z, no_counts, self.Y, message.inv_sd, *problem.holes, problem.pinned_rows)
         log_ratio, m = 0.0, 0
-        for (begin, end), evidence in zip(problem.blocks, problem.block_evidence, strict=True):
+        for block, (begin, end) in enumerate(problem.blocks):
             look(self.stop)
-            cells = _bounds_of_cells(problem, problem.x[begin:end], evidence, message.theta)
+            cells = problem.bounds_of_cells(block, message.theta)
             part, have = sweep_birth(rng, rows, cells, sd, message.birth, begin, end, settle)
             log_ratio, m = log_ratio + part, m + have
         return log_ratio, m
@@ -263,9 +261,9 @@ class Shard:
         problem, moves, rng = self.problem, message.moves, message.rng.copy()
         fork(rng)  # the stream of `settle_weights`
         n_moves, width = moves.weights.shape
-        for (begin, end), evidence in zip(problem.blocks, problem.block_evidence, strict=True):
+        for block, (begin, end) in enumerate(problem.blocks):
             look(self.stop)
-            cells = _bounds_of_cells(problem, problem.x[begin:end], evidence, message.theta)
+            cells = problem.bounds_of_cells(block, message.theta)
             low, high = np.empty((n_moves, end - begin)), np.empty((n_moves, end - begin))
             bound_pseudo(rng, cells, self.Y, begin, moves, low, high)
             yield begin, list_features(self.Z, width, begin, end), low, high
@@ -311,19 +309,6 @@ def _features_in_use(message: FlipMessage) -> FeaturesInUse:
         elsewhere=message.elsewhere,
         order=np.arange(message.prior.bias, len(message.weights), dtype=np.int64),
     )
-
-
-def _bounds_of_cells(
-    problem: LocalProblem,
-    x: FloatArray,
-    evidence: tuple[Evidence, ...],
-    theta: Sequence[FloatArray],
-) -> CellBounds:
-    """Return the cells `x` of some rows as constraints on their pseudo-observations."""
-    low, high = np.empty(x.shape), np.empty(x.shape)
-    for d, kind in enumerate(problem.kinds.values()):
-        low[:, d], high[:, d] = kind.bounds_of_cells(x[:, d], evidence[d], theta[d])
-    return CellBounds(low, high, *problem.cell_forms)
 
 
 def _with_room(in_use: FeaturesInUse, room: int) -> FeaturesInUse:

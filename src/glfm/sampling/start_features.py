@@ -3,8 +3,7 @@
 Sources with two levels are not normal, so that a rotation of the leading principal components is found by the
 contrast of independent component analysis. Skewness comes first, since a feature of about 21 % of the rows
 has no excess kurtosis; other contrasts stand beside it. Each source is cut by a mixture of two normals, and
-those that gain most by their two levels are kept: as many as there are components above the noise, and others
-that gain nearly as much.
+those that gain most by their two levels are kept, as many as there are components above the noise.
 
 Chains start apart: the analysis begins at random, cuts are shifted, and some features are left out.
 """
@@ -34,8 +33,6 @@ _N_DRAWS = 10  # over which pseudo-observations are averaged
 _STANDS_OUT = 1.02  # variance of a component, in units of that of columns shuffled apart
 _RESTARTS = 2  # of each contrast
 _MOST_ALIKE = 0.7  # correlation of two sources from which on one of them is enough
-_OTHERS_ALIKE = 0.9  # the same for sources beside as many as there are components
-_NEARLY = 0.7  # of the gain of the last of those, from which on others are kept
 _LEFT_OUT = 0.1  # probability that a feature is left out
 _BLAS = threading.Lock()  # the number of BLAS threads is the process's: whoever sets it must also restore it
 
@@ -127,7 +124,7 @@ def find_features(seed: int, values: FloatArray, problem: Problem) -> StartFeatu
         chosen = np.arange(min(whitening.shape[1], rotated.shape[1]))
         return StartFeatures(means, directions[:, chosen], np.zeros(chosen.size))
     cuts = np.array([_cut(source) for source in rotated.T])  # gain, cut and side of every source
-    chosen = _distinct(rng, rotated, cuts[:, 0], whitening.shape[1], most)
+    chosen = _distinct(rng, rotated, cuts[:, 0], whitening.shape[1])
     chosen = chosen[rng.random(chosen.size) >= _LEFT_OUT]
     shifts = 0.1 * rng.standard_normal(chosen.size)
     side = cuts[chosen, 2]
@@ -187,20 +184,12 @@ def _cut(source: FloatArray) -> tuple[float, float, float]:
 
 
 def _distinct(
-    rng: np.random.Generator, sources: FloatArray, gains: FloatArray, n_components: int, most: int
+    rng: np.random.Generator, sources: FloatArray, gains: FloatArray, most: int
 ) -> NDArray[np.intp]:
-    """Return sources that gain most by a cut, at random where gains are alike, no two of which are alike.
-
-    Beside as many as there are components, others that gain nearly as much as the last of these: where
-    variation is smooth no rotation stands out, and a chain drops features sooner than it finds them.
-    """
-    alike = np.abs(sources.T @ sources) / len(sources)
-    order = np.argsort(-gains * np.exp(0.05 * rng.standard_normal(gains.size)))
+    """Return sources that gain most by a cut, at random where gains are alike, no two of which are alike."""
     chosen: list[int] = []
-    for i in order:
-        if len(chosen) < n_components and (alike[i, chosen] < _MOST_ALIKE).all():
-            chosen.append(int(i))
-    for i in order[gains[order] > _NEARLY * gains[chosen[-1]]]:
-        if len(chosen) < min(2 * n_components, most) and (alike[i, chosen] < _OTHERS_ALIKE).all():
+    alike = np.abs(sources.T @ sources) / len(sources)
+    for i in np.argsort(-gains * np.exp(0.05 * rng.standard_normal(gains.size))):
+        if len(chosen) < most and (alike[i, chosen] < _MOST_ALIKE).all():
             chosen.append(int(i))
     return np.array(chosen, dtype=np.intp)

@@ -44,22 +44,22 @@ def move_weights(problem: Problem, shards: ShardGroup, shared: Shared) -> None:
     accepted = [math.log(uniform(shared.rng)) < one for one in log_ratio]
     weights = np.where(np.array(accepted)[:, None], new, moves.weights)
     shared.B[:, moves.places] = weights.T / moves.inv_sd
-    if any(problem.slices[d].stop - problem.slices[d].start > 1 for d in moves.columns):
+    starts = problem.cell_forms[2]
+    if (starts[moves.columns + 1] - starts[moves.columns] > 1).any():
         shards.send_each(Shard.settle_weights, messages(weights))
 
 
 def _choose(problem: Problem, shared: Shared) -> ColumnMoves:
     """Return the present weights of one pseudo-column, at random, of every column with levels."""
     form, aux, starts = problem.cell_forms
-    n_free = np.diff(starts)
-    with_levels = np.array([not kind.samples_noise for kind in problem.kinds.values()])
-    columns = np.flatnonzero(with_levels & (n_free > 0))
-    places = np.array(
-        [starts[d] + integer_below(shared.rng, int(n_free[d])) for d in columns], dtype=np.int64
+    columns = problem.columns_with_levels
+    n_free = starts[columns + 1] - starts[columns]
+    places = starts[columns] + np.array(
+        [integer_below(shared.rng, n) for n in n_free.tolist()], dtype=np.int64
     )
     variance = shared.variance[columns]
     # Of two levels the other one has noise of its own.
-    others = np.where(form[columns] == ARGMAX, 1.0 * (n_free[columns] == 1), aux[columns] / variance)
+    others = np.where(form[columns] == ARGMAX, n_free == 1, aux[columns] / variance)
     inv_sd = 1.0 / np.sqrt(variance)
     weights = np.ascontiguousarray((shared.B[:, places] * inv_sd).T)
     return ColumnMoves(columns, places, inv_sd, 1.0 / np.sqrt(1.0 + others), weights)
@@ -67,6 +67,8 @@ def _choose(problem: Problem, shared: Shared) -> ColumnMoves:
 
 def _add_up(found: Sequence[WeightSlopes]) -> WeightSlopes:
     """Add the sums of the shards, in shard order."""
+    if len(found) == 1:
+        return found[0]
     return WeightSlopes(
         *(np.sum([getattr(one, name) for one in found], axis=0) for name in ("values", "slopes", "bends"))
     )

@@ -177,7 +177,7 @@ def structured(seed: int, n_rows: int = 300) -> tuple[pd.DataFrame, pd.DataFrame
 @pytest.fixture(scope="module")
 def imputed() -> pd.DataFrame:
     full, holed = structured(0)
-    table = glfm.GLFM(**QUICK).fit(holed).uncertainty()
+    table = glfm.GLFM(**{**QUICK, "n_draws": 100}).fit(holed).uncertainty()
     truth = [full.at[cell.row, cell.column] for cell in table.itertuples()]
     sd = full.std(numeric_only=True)
     error = [
@@ -211,6 +211,6 @@ class TestMeaning:
         holed.loc[0, "x0"] = None
         holed.loc[1] = full.loc[1]
         holed.loc[1, "x0"] = None
-        table = glfm.GLFM(**QUICK).fit(holed).uncertainty().set_index(["column", "row"])
+        table = glfm.GLFM(**{**QUICK, "n_draws": 100}).fit(holed).uncertainty().set_index(["column", "row"])
         assert table.at[("x0", 0), "disagreement"] > 5 * table.at[("x0", 1), "disagreement"]
         assert table.at[("x0", 0), "noise"] == pytest.approx(table.at[("x0", 1), "noise"])
