@@ -37,6 +37,13 @@ def map_log_cdf(x, out):
 
 
 @kernel
+def map_quick_log_cdf(x, values, again, slopes):
+    for n in range(x.size):
+        values[n] = gaussian.quick_log_cdf(x[n])
+        again[n], slopes[n] = gaussian.quick_log_cdf_and_slope(x[n])
+
+
+@kernel
 def map_interval(a, b, out):
     for n in range(a.size):
         out[n] = gaussian.interval_log_mass(a[n], b[n])
@@ -63,6 +70,16 @@ def test_log_cdf_agrees_with_scipy() -> None:
     out = np.empty(x.size)
     map_log_cdf(x, out)
     np.testing.assert_allclose(out, log_ndtr(x), rtol=2e-13, atol=1e-300)
+
+
+def test_quick_log_cdf_and_its_slope() -> None:
+    x = np.concatenate([np.linspace(-14.0, 10.0, 4801), [-40.0, -12.0, 9.0]])
+    values, again, slopes = np.empty((3, x.size))
+    map_quick_log_cdf(x, values, again, slopes)
+    np.testing.assert_allclose(values, log_ndtr(x), rtol=1e-12, atol=2e-11)
+    np.testing.assert_array_equal(values, again)
+    exact = np.exp(-0.5 * x * x - 0.5 * math.log(2.0 * math.pi) - log_ndtr(x))
+    np.testing.assert_allclose(slopes, exact, rtol=1e-6, atol=1e-7)
 
 
 def test_log_cdf_at_the_ends() -> None:
