@@ -32,8 +32,9 @@ def run(
     *,
     n_rows: int = 400,
     n_chains: int = 4,
-    n_warmup: int = 600,
+    n_warmup: int = 200,
     n_draws: int = 100,
+    thin: int = 6,
     seed: int = 0,
     progress: bool = True,
     echo: Callable[[str], object] = print,
@@ -44,7 +45,7 @@ def run(
     ----------
     output
         File of the picture; None: no picture.
-    n_rows, n_chains, n_warmup, n_draws, seed
+    n_rows, n_chains, n_warmup, n_draws, thin, seed
         Size of the table and settings of the fit.
     progress
         Whether to show progress on stderr.
@@ -61,7 +62,13 @@ def run(
     schema = Schema.infer(clinic.frame)
     echo(f"Schema, inferred\n{_indented(repr(schema))}\n")
     model = GLFM(
-        schema, n_chains=n_chains, n_warmup=n_warmup, n_draws=n_draws, random_state=seed, progress=progress
+        schema,
+        n_chains=n_chains,
+        n_warmup=n_warmup,
+        n_draws=n_draws,
+        thin=thin,
+        random_state=seed,
+        progress=progress,
     ).fit(clinic.frame)
     best = model.draws_[representative(model.draws_)]
     Z = best.Z[:, feature_order(best)]
