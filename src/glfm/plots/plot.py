@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from glfm.analysis.dependence import Measure
-from glfm.analysis.diagnostics import CONVERGED, LABEL_FREE, Diagnostics, diagnose
+from glfm.analysis.diagnostics import CONVERGED, FIELD, LABEL_FREE, Diagnostics, diagnose
 from glfm.analysis.summary import OTHER, Pattern, Summary
 from glfm.errors import SchemaError
 from glfm.frames.column import FloatArray
@@ -192,7 +192,7 @@ class Plot:
         Parameters
         ----------
         quantities
-            Names as in `GLFM.diagnostics().table`; None: label-free ones such as log-likelihood and number
+            Names as in `GLFM.diagnostics().traces`; None: label-free ones such as log-likelihood and number
             of features, and the four others (noise variances, thresholds) with the largest R-hat.
 
         Returns
@@ -201,7 +201,7 @@ class Plot:
             `data` are the traces: chain, draw, and each quantity.
         """
         diagnostics = diagnose(self._problem, self._draws)
-        known = list(diagnostics.table.index)
+        known = list(diagnostics.traces.columns.drop(["chain", "draw"]))
         names = choose(_usual(diagnostics) if quantities is None else quantities, known, "quantity")
         axes = grid([1.9] * len(names), 3.0, most=4)
         artists: list[Artist] = []
@@ -344,7 +344,7 @@ class Plot:
 
 def _usual(diagnostics: Diagnostics) -> list[str]:
     """Return the label-free quantities, and the others with the largest R-hat."""
-    table = diagnostics.table
+    table = diagnostics.table.drop(FIELD, errors="ignore")  # which has no trace
     first = [name for name in table.index if name in LABEL_FREE]
     others = table["rhat"].drop(first).sort_values(ascending=False)
     return first + list(others.index[:_MOST_OTHERS])

@@ -38,6 +38,25 @@ class TestDiagnostics:
         assert not found.converged
         assert "do not agree yet on alpha" in found.verdict
 
+    def test_chains_that_say_other_things_of_the_cells_are_found_out(self, model):
+        # Twice the weights: the features, their number and alpha are the same.
+        draws = model.draws_.by_chain()[0]
+        same = [dataclasses.replace(draw, chain=1) for draw in draws]
+        other = [dataclasses.replace(draw, chain=1, weights=2.0 * draw.weights) for draw in draws]
+        agreed, apart = (
+            diagnose(model.fit_.problem, Draws([*draws, *second])).table for second in (same, other)
+        )
+        assert apart.loc["field", "rhat"] > max(1.2, agreed.loc["field", "rhat"])
+        assert apart.loc["features", "rhat"] == agreed.loc["features", "rhat"]
+
+    def test_the_field_is_what_features_say_of_cells(self, model):
+        draw = model.draws_[0]
+        field = model.diagnostics().table.loc["field"]
+        means = draw.activations_of(np.arange(len(draw.packed))) @ draw.weights
+        assert np.isfinite(field[["mean", "sd"]]).all()
+        assert abs(field["mean"]) < np.abs(means / np.sqrt(draw.variances.min())).max()
+        assert "field" not in model.diagnostics().traces
+
     def test_too_few_draws(self, model):
         assert "Too few draws" in diagnose(model.fit_.problem, model.draws_[:3]).verdict
 
