@@ -15,49 +15,26 @@ import numpy as np
 
 from glfm.kernels.arrays import Birth, CellBounds, ObservedCells, Rows
 from glfm.kernels.cells_out import draw_levels, keep_excess, write_levels
-from glfm.kernels.gaussian import interval_log_mass, log_cdf
+from glfm.kernels.gaussian import interval_slopes
 from glfm.kernels.jit import Features, Floats, Ints, Rng, kernel
 from glfm.kernels.random import fork, gamma, normal, uniform
 from glfm.kernels.row_cells import list_cells, log_likelihood, row_scratch, sum_weights
 
 _LOG_ROOT_2PI = 0.5 * math.log(2.0 * math.pi)
+_ROOT_HALF = math.sqrt(0.5)
 _LOGIT = 1.28  # a logistic choice with means times this is close to a choice with standard normal noise
 _N_STEPS = 10  # of the fit of a mixture
 _FIRST_SHARE = 0.1  # of the rows, with which the fit starts
 _TRUST = 0.6  # how much of the evidence of the rows a proposal is as narrow as
-_NARROW = 1e-4  # an interval that is taken for a point
 _LARGE = 30.0  # a log ratio beside whose exponential 1 is nothing
-
-
-@kernel
-def _density_to_mass(x: float, log_mass: float) -> float:
-    """Return the standard normal density at `x` over a mass."""
-    return math.exp(-0.5 * x * x - _LOG_ROOT_2PI - log_mass) if abs(x) < np.inf else 0.0
-
-
-@kernel
-def _slope_of_interval(low: float, high: float, aux: float, mean: float) -> tuple[float, float]:
-    """Return the derivative by the mean, and minus the second one, of an interval's log probability."""
-    unit = 1.0 / math.sqrt(1.0 + aux)
-    a, b = (low - mean) * unit, (high - mean) * unit
-    if b - a < _NARROW:
-        return 0.5 * (a + b) * unit, unit * unit
-    log_mass = interval_log_mass(a, b)
-    at_a, at_b = _density_to_mass(a, log_mass), _density_to_mass(b, log_mass)
-    slope = at_a - at_b
-    bend = slope * slope - (a * at_a if at_a > 0.0 else 0.0) + (b * at_b if at_b > 0.0 else 0.0)
-    return slope * unit, min(max(bend, 0.0), 1.0) * unit * unit
 
 
 @kernel
 def _slopes_of_levels(first: int, last: int, w: int, mean: Floats, r: Floats, c: Floats) -> None:
     """Compute residuals and curvatures of a cell with levels; with more than two, of a logistic choice."""
-    if last - first == 1:
-        sign = 1.0 if w == first else -1.0
-        x = sign * mean[first] * math.sqrt(0.5)
-        slope = _density_to_mass(x, log_cdf(x))
-        r[first] = sign * slope * math.sqrt(0.5)
-        c[first] = 0.5 * min(max(slope * (slope + x), 0.0), 1.0)
+    if last - first == 1:  # the difference from the last level is positive or negative
+        low, high = (0.0, np.inf) if w == first else (-np.inf, 0.0)
+        _, r[first], c[first] = interval_slopes(low, high, mean[first], _ROOT_HALF)
         return
     top = 0.0
     for s in range(first, last):
@@ -82,7 +59,8 @@ def _slopes(cells: ObservedCells, mean: Floats, r: Floats, c: Floats) -> None:
         if w >= 0:
             _slopes_of_levels(first, last, w, mean, r, c)
         else:
-            r[first], c[first] = _slope_of_interval(limits[i, 0], limits[i, 1], limits[i, 2], mean[first])
+            unit = 1.0 / math.sqrt(1.0 + limits[i, 2])
+            _, r[first], c[first] = interval_slopes(limits[i, 0], limits[i, 1], mean[first], unit)
 
 
 @kernel

@@ -15,18 +15,10 @@ import math
 import numpy as np
 
 from glfm.kernels.arrays import INTERVAL, CellBounds, ColumnMoves, FeatureLists
-from glfm.kernels.gaussian import (
-    interval_log_mass,
-    quick_log_cdf_and_slope,
-    quick_pair,
-    truncated_normal,
-)
+from glfm.kernels.gaussian import interval_slopes, truncated_normal
 from glfm.kernels.jit import Features, Floats, Ints, Rng, kernel
 from glfm.kernels.linalg import cholesky, solve_lower, solve_upper
 from glfm.kernels.random import normal
-
-_LOG_ROOT_2PI = 0.5 * math.log(2.0 * math.pi)
-_TRUSTED = 1e-5  # a mass from which a difference of distribution functions gives it with eight digits
 
 
 @kernel
@@ -96,42 +88,6 @@ def bound_pseudo(
 
 
 @kernel
-def _interval_slopes(a: float, b: float) -> tuple[float, float, float]:
-    """Return the log probability of an interval, its derivative by the mean, and minus the second one."""
-    below_a, at_a = quick_pair(a)
-    below_b, at_b = quick_pair(b)
-    mass = below_b - below_a
-    if mass > _TRUSTED:
-        value = math.log(mass)
-        at_a, at_b = at_a / mass, at_b / mass
-    else:
-        value = interval_log_mass(a, b)
-        at_a = math.exp(-0.5 * a * a - _LOG_ROOT_2PI - value)
-        at_b = math.exp(-0.5 * b * b - _LOG_ROOT_2PI - value)
-    slope = at_a - at_b
-    return value, slope, min(max(slope * slope - a * at_a + b * at_b, 0.0), 1.0)
-
-
-@kernel
-def _cell_slopes(low: float, high: float, mean: float, unit: float) -> tuple[float, float, float]:
-    """Return a cell's log probability up to a constant, its derivative by the mean, and minus the second one.
-
-    `unit` is one over the standard deviation.
-    """
-    a, b = (low - mean) * unit, (high - mean) * unit
-    if low == high:
-        return -0.5 * a * a, a * unit, unit * unit
-    if low == -np.inf and high == np.inf:
-        return 0.0, 0.0, 0.0
-    if low == -np.inf or high == np.inf:
-        sign, x = (1.0, -a) if high == np.inf else (-1.0, b)
-        value, slope = quick_log_cdf_and_slope(x)
-        return value, sign * slope * unit, min(max(slope * (slope + x), 0.0), 1.0) * unit * unit
-    value, slope, bend = _interval_slopes(a, b)
-    return value, slope * unit, bend * unit * unit
-
-
-@kernel
 def sum_slopes(
     lists: FeatureLists,
     low: Floats,
@@ -154,7 +110,7 @@ def sum_slopes(
             mean = 0.0
             for j in range(ends[n], ends[n + 1]):
                 mean += scores[j] * weights[i, features[j]]
-            value, slope, bend = _cell_slopes(low[i, n], high[i, n], mean, unit)
+            value, slope, bend = interval_slopes(low[i, n], high[i, n], mean, unit)
             total += value
             for j in range(ends[n], ends[n + 1]):
                 k = features[j]

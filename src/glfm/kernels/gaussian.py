@@ -9,6 +9,8 @@ from glfm.kernels.random import exponential, fill_normals, normal, uniform
 
 _ROOT_HALF = math.sqrt(0.5)
 _LOG_ROOT_2PI = 0.5 * math.log(2.0 * math.pi)
+_TRUSTED = 1e-5  # a mass from which a difference of distribution functions gives it with eight digits
+_NARROW = 1e-4  # an interval whose slopes are those of a point
 
 
 @kernel
@@ -132,6 +134,44 @@ def interval_log_mass(a: float, b: float) -> float:
         return math.log1p(-cdf(a) - cdf(-b))
     upper = log_cdf(b)
     return upper + math.log(-math.expm1(log_cdf(a) - upper))
+
+
+@kernel
+def _slopes_between(a: float, b: float) -> tuple[float, float, float]:
+    """Return `interval_slopes` of a standard normal between two finite ends."""
+    below_a, at_a = quick_pair(a)
+    below_b, at_b = quick_pair(b)
+    mass = below_b - below_a
+    if b - a > _NARROW and mass > _TRUSTED:
+        value = math.log(mass)
+        at_a, at_b = at_a / mass, at_b / mass
+    else:
+        value = interval_log_mass(a, b)
+        if b - a <= _NARROW:
+            return value, 0.5 * (a + b), 1.0
+        at_a = math.exp(-0.5 * a * a - _LOG_ROOT_2PI - value)
+        at_b = math.exp(-0.5 * b * b - _LOG_ROOT_2PI - value)
+    slope = at_a - at_b
+    return value, slope, min(max(slope * slope - a * at_a + b * at_b, 0.0), 1.0)
+
+
+@kernel
+def interval_slopes(low: float, high: float, mean: float, unit: float) -> tuple[float, float, float]:
+    """Return the log probability of an interval, about its derivative by the mean, and minus the second one.
+
+    `unit` is one over the standard deviation. Of a point it is the log density but for a constant.
+    """
+    a, b = (low - mean) * unit, (high - mean) * unit
+    if low == high:
+        return -0.5 * a * a, a * unit, unit * unit
+    if low == -np.inf and high == np.inf:
+        return 0.0, 0.0, 0.0
+    if low == -np.inf or high == np.inf:
+        sign, x = (1.0, -a) if high == np.inf else (-1.0, b)
+        value, slope = quick_log_cdf_and_slope(x)
+        return value, sign * slope * unit, min(max(slope * (slope + x), 0.0), 1.0) * unit * unit
+    value, slope, bend = _slopes_between(a, b)
+    return value, slope * unit, bend * unit * unit
 
 
 @kernel
