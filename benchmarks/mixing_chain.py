@@ -29,7 +29,7 @@ MOST_ROWS = 5_000  # whose log-likelihood is traced
 
 
 def warmup_of(sweeps: int) -> int:
-    """Return the sweeps of warm-up: two thirds, as with the default settings."""
+    """Return the sweeps that are not compared: two thirds, so that what is compared is late."""
     return 2 * sweeps // 3
 
 

@@ -23,7 +23,7 @@ def demo(
     quiet: Quiet = False,
     rows: Annotated[int, typer.Option("--rows", min=20, hidden=True)] = 400,
     chains: Annotated[int, typer.Option("--chains", hidden=True)] = 4,
-    warmup: Annotated[int, typer.Option("--warmup", hidden=True)] = 600,
+    warmup: Annotated[int, typer.Option("--warmup", hidden=True)] = 200,
     draws: Annotated[int, typer.Option("--draws", hidden=True)] = 100,
 ) -> None:
     """Fit a generated table whose truth is known, print what was found, and draw it. Works offline."""

@@ -64,7 +64,7 @@ class Changing(Fitted):
         inactive
             One yes or no per new row: rows that are pinned to have no feature but the bias.
         n_warmup
-            Sweeps of each chain before its first draw; None: a quarter of the model's n_warmup.
+            Sweeps of each chain before its first draw; None: half of the model's n_warmup.
         n_draws
             Draws of each chain; None: as many as the chains were last to make, equally far apart.
         time_budget
@@ -170,7 +170,7 @@ class Changing(Fitted):
             raise DataError(fit.absent)
         before = fit.chains[0].schedule
         return Schedule(
-            self.n_warmup // 4 if n_warmup is None else n_warmup,
+            self.n_warmup // 2 if n_warmup is None else n_warmup,
             before.n_draws if n_draws is None else n_draws,
             before.thin,
         )
