@@ -14,23 +14,24 @@ from mixing_tables import MADE, REAL, TABLES, TITLES
 ENOUGH = 0.95  # likeness from which on a feature is found, unless the bound is lower
 FURTHER = 2  # large features that a chain may have beside the true ones
 AGREED = 1.05
-NOT_YET = "No full run has been made yet: `make bench-mixing` writes this part. Quick runs and parts of a run do not."
+NOT_YET = "No table has been run yet: `make bench-mixing` writes this part, quick runs do not."
 Found = dict[str, Any]
 
 
 def page(path: Path = RESULTS) -> str:
-    """Return the measurements as Markdown; without a full run, nothing but that there is none."""
+    """Return the measurements of the tables that were run whole as Markdown, and which were not."""
     found = json.loads(path.read_text()) if path.exists() else {}
-    if not is_full(found):
+    tables = run_whole(found)
+    if not tables:
         return NOT_YET
-    return "\n\n".join([_head(found), _known(found), _agreement(found)])
+    return "\n\n".join([_head(found, tables), _known(found, tables), _agreement(found, tables)])
 
 
-def is_full(found: Found) -> bool:
-    """Whether every table has the chains of all seeds, at full size."""
+def run_whole(found: Found) -> list[str]:
+    """Return the tables that have the chains of all seeds, at full size."""
     if not found or found["quick"] or found["sweeps"] < SWEEPS:
-        return False
-    return all(len(lines(found, table, "this")) >= SEEDS for table in TABLES)
+        return []
+    return [table for table in TABLES if len(lines(found, table, "this")) >= SEEDS]
 
 
 def lines(found: Found, table: str, who: str) -> list[Found]:
@@ -67,16 +68,17 @@ def _commit(found: Found, who: str) -> str:
     return f"`{commit[:7]}{'+' * ('+' in commit)}`" if commit else f"sources `{described['sources']}`"
 
 
-def _head(found: Found) -> str:
+def _head(found: Found, tables: list[str]) -> str:
     machine = found["machine"]
-    n_chains = min(len(lines(found, table, "this")) for table in TABLES)
+    n_chains = min(len(lines(found, table, "this")) for table in tables)
     text = (
         f"Measured on {found['date'][:10]}, {machine['processor']}, one thread; {n_chains} chains of {found['sweeps']} "
         f"sweeps each. *This* is commit {_commit(found, 'this')}"
     )
     if "other" in found["samplers"]:
         text += f", *other* commit {_commit(found, 'other')}"
-    return text + "."
+    left = [TITLES.get(table, table) for table in TABLES if table not in tables]
+    return text + (f". Not run: {', '.join(left)}." if left else ".")
 
 
 def _pair(values: list[list[float]]) -> str:
@@ -84,9 +86,9 @@ def _pair(values: list[list[float]]) -> str:
     return f"{np.min(values):.2f} ({np.mean(values):.2f})" if values else ""
 
 
-def _known(found: Found) -> str:
+def _known(found: Found, tables: list[str]) -> str:
     rows = []
-    for table in MADE:
+    for table in (table for table in tables if table in MADE):
         about = found["tables"][table]
         for who in samplers(found):
             chains = lines(found, table, who)
@@ -114,10 +116,10 @@ def _known(found: Found) -> str:
     return f"### Features that are known\n\n{_table(head, rows, 2)}"
 
 
-def _agreement(found: Found) -> str:
+def _agreement(found: Found, tables: list[str]) -> str:
     quantities = ("log_likelihood", "features", "co_activation", "field")
     rows, agreed = [], {"made": 0, "real": 0}
-    for table in TABLES:
+    for table in tables:
         for who in samplers(found):
             judged = found["tables"][table].get("agreement", {}).get(who)
             if judged is None:
@@ -143,6 +145,7 @@ def _agreement(found: Found) -> str:
     head += ["features", "ms per sweep", "sweeps until they agree", "seconds"]
     return (
         f"### Chains from different starts\n\nR-hat of log-likelihood and field is below {AGREED} on {agreed['made']} of "
-        f"{len(MADE)} tables with known features and on {agreed['real']} of {len(REAL)} real ones.\n\n"
+        f"{sum(table in MADE for table in tables)} tables with known features and on {agreed['real']} of "
+        f"{sum(table in REAL for table in tables)} real ones.\n\n"
         f"{_table(head, rows, 2)}"
     )

@@ -217,15 +217,20 @@ def made_up(modules, likeness: float) -> dict:
     }
 
 
-def test_page_claims_nothing_without_a_full_run(modules, tmp_path):
+def test_page_claims_nothing_of_what_was_not_run_whole(modules, tmp_path):
     report, path = modules["report"], tmp_path / "mixing.json"
     assert report.page(path) == report.NOT_YET
     full = made_up(modules, 0.96)
-    for part in ({"quick": True}, {"sweeps": 60}, {"chains": full["chains"][1:]}):
+    for part in ({"quick": True}, {"sweeps": 60}, {"chains": full["chains"][:7]}):
         path.write_text(json.dumps(full | part))
         assert report.page(path) == report.NOT_YET
+    path.write_text(json.dumps(full | {"chains": full["chains"][1:]}))
+    first = modules["tables"].TABLES[0]
+    assert f"Not run: {modules['tables'].TITLES[first]}." in report.page(path)
+    assert "on 5 of 5 tables" in report.page(path)
     path.write_text(json.dumps(full))
     page = report.page(path)
+    assert "Not run" not in page
     assert "commit `0123456`" in page
     assert page.count("8 of 8 |") == len(modules["tables"].MADE)
     assert "on 6 of 6 tables" in page
