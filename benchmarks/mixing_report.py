@@ -77,8 +77,13 @@ def _head(found: Found, tables: list[str]) -> str:
     )
     if "other" in found["samplers"]:
         text += f", *other* commit {_commit(found, 'other')}"
-    left = [TITLES.get(table, table) for table in TABLES if table not in tables]
+    left = [_title(table) for table in TABLES if table not in tables]
     return text + (f". Not run: {', '.join(left)}." if left else ".")
+
+
+def _title(table: str) -> str:
+    title = TITLES.get(table, table)
+    return f"{title} ({MADE[table][0]:,} rows)" if table in MADE else title
 
 
 def _pair(values: list[list[float]]) -> str:

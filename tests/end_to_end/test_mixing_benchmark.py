@@ -226,7 +226,7 @@ def test_page_claims_nothing_of_what_was_not_run_whole(modules, tmp_path):
         assert report.page(path) == report.NOT_YET
     path.write_text(json.dumps(full | {"chains": full["chains"][1:]}))
     first = modules["tables"].TABLES[0]
-    assert f"Not run: {modules['tables'].TITLES[first]}." in report.page(path)
+    assert f"Not run: {modules['tables'].TITLES[first]} (400 rows)." in report.page(path)
     assert "on 5 of 5 tables" in report.page(path)
     path.write_text(json.dumps(full))
     page = report.page(path)
