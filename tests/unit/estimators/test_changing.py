@@ -86,7 +86,7 @@ class TestAppend:
     def test_how_long(self):
         model = quick(n_warmup=40, thin=3).fit(OLD)
         schedule = model.append(NEW[:5]).fit_.chains[0].schedule
-        assert (schedule.n_warmup, schedule.n_draws, schedule.thin) == (10, 10, 3)
+        assert (schedule.n_warmup, schedule.n_draws, schedule.thin) == (20, 10, 3)
         schedule = model.append(NEW[5:], n_warmup=2, n_draws=7).fit_.chains[0].schedule
         assert (schedule.n_warmup, schedule.n_draws, schedule.thin) == (2, 7, 3)
         assert len(model.draws_) == 14
