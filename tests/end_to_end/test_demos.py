@@ -123,7 +123,7 @@ def test_digits_of_mnist(demo, data_dir):
 
 
 def test_prostate(demo, data_dir):
-    numbers = demo("toolbox_prostate", "prostate", "--sweeps", "200")
+    numbers = demo("toolbox_prostate", "prostate", "--sweeps", "400")
     phosphatase = numbers["median phosphatase without and with each"]
     stage = numbers["probability of stage 4 without and with each"]
     assert stage[int(np.argmax(phosphatase))] > 0.7 > 0.3 > stage[int(np.argmin(phosphatase))]

@@ -13,7 +13,7 @@ from glfm.sampling.chain import Chain
 from glfm.sampling.collapsed import CollapsedSampler
 from glfm.sampling.state import State
 
-SETTINGS = {"n_chains": 3, "n_warmup": 10, "n_draws": 5, "random_state": 0, "progress": False}
+SETTINGS = {"n_chains": 3, "n_warmup": 10, "n_draws": 5, "thin": 2, "random_state": 0, "progress": False}
 
 
 @pytest.fixture
