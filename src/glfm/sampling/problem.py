@@ -77,7 +77,7 @@ class Problem:
 
     @cached_property
     def columns_with_levels(self) -> NDArray[np.int64]:
-        """The columns of levels, whose noise is fixed, that have free pseudo-columns."""
+        """The columns with free pseudo-columns whose noise is not sampled: those of levels, mainly."""
         return np.array(
             [d for d, kind in enumerate(self.kinds.values()) if kind.n_free and not kind.samples_noise],
             dtype=np.int64,
