@@ -130,7 +130,7 @@ def test_a_proposal_without_a_way_back_is_found_out(monkeypatch: pytest.MonkeyPa
     def no_return(
         weights: Floats, new: Floats, slopes: Floats, bends: Floats, variance: float, out: Floats
     ) -> None:
-        out[:] = 0.5 * (np.square(weights) - np.square(new)).sum(axis=1) / variance
+        out[:] = 0.5 * (np.square(weights) - np.square(new)).sum(axis=0) / variance
 
     monkeypatch.setattr(weight_moves, "log_returns", no_return)
     with pytest.raises(AssertionError, match="quantities are off"):

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from glfm.kernels.jit import Bits, Codes, Features, Floats, Ints
+from glfm.kernels.jit import Bits, Codes, Features, Floats, Ints, Places
 
 Keys = NDArray[np.uint64]
 
@@ -225,24 +225,39 @@ class RowPrior(NamedTuple):
 
 
 class ObservedCells(NamedTuple):
-    """Observed cells of one row, in units of the noise: points, then cells with two levels, then the others.
+    """Observed cells of one row, in units of the noise; the first few of each array are in use.
 
-    `place` (cells x 3): first pseudo-column, one after the last, and that of the largest (-1: an interval).
-    `limits` (cells x 3): both bounds and the variance of u; 1 or -1 if the first or second of two levels won.
-    The first `n_points` cells are points, those from there to before `end_of_pairs` have two levels.
+    Attributes
+    ----------
+    n
+        How many points, pairs, intervals and choices there are.
+    points, values
+        Pseudo-columns with known values; value, variance of what is added to y, and the inverse of that of
+        the sum.
+    pairs, signs
+        Pseudo-columns of cells with two levels; 1 or -1 if the first or second of them won.
+    intervals, limits
+        Pseudo-columns that are bounded; both bounds, the variance of what is added to y, and one over the
+        standard deviation of the sum.
+    choices
+        Cells with more levels: first pseudo-column, one after the last, and that of the largest.
     """
 
-    place: Ints
+    n: Ints
+    points: Places
+    values: Floats
+    pairs: Places
+    signs: Floats
+    intervals: Places
     limits: Floats
-    n_points: int
-    end_of_pairs: int
+    choices: Ints
 
 
 class RowScratch(NamedTuple):
     """Arrays that Gibbs passes over one row work in.
 
     Per pseudo-column: pseudo-observations, their means, means of a proposal, residuals, and 1 where observed.
-    `place` and `limits` have room for the `ObservedCells` of a row, `chances` for the numbers of singletons.
+    `chances` has room for the numbers of singletons.
     """
 
     y: Floats
@@ -250,8 +265,7 @@ class RowScratch(NamedTuple):
     proposal: Floats
     residual: Floats
     observed: Floats
-    place: Ints
-    limits: Floats
+    cells: ObservedCells
     chances: Floats
 
 
@@ -312,7 +326,7 @@ class ColumnMoves(NamedTuple):
     """Moves of the weights of single pseudo-columns, in units of the noise.
 
     Per move: its column and pseudo-column, one over the noise standard deviation, one over that of the sum
-    which the cells bound, in units of the noise, and the weights (moves x features).
+    which the cells bound, in units of the noise, and the weights (features x moves).
     """
 
     columns: Ints

@@ -14,11 +14,11 @@ import math
 import numpy as np
 
 from glfm.kernels.arrays import Birth, CellBounds, ObservedCells, Rows
-from glfm.kernels.cells_out import draw_levels, keep_excess, write_levels
-from glfm.kernels.gaussian import interval_slopes
+from glfm.kernels.cells_out import keep_excess, write_levels
+from glfm.kernels.gaussian import half_line_slopes, interval_slopes
 from glfm.kernels.jit import Features, Floats, Ints, Rng, kernel
 from glfm.kernels.random import fork, gamma, normal, uniform
-from glfm.kernels.row_cells import list_cells, log_likelihood, row_scratch, sum_weights
+from glfm.kernels.row_cells import draw_choices, list_cells, log_likelihood, row_scratch, sum_weights
 
 _LOG_ROOT_2PI = 0.5 * math.log(2.0 * math.pi)
 _ROOT_HALF = math.sqrt(0.5)
@@ -30,12 +30,8 @@ _LARGE = 30.0  # a log ratio beside whose exponential 1 is nothing
 
 
 @kernel
-def _slopes_of_levels(first: int, last: int, w: int, mean: Floats, r: Floats, c: Floats) -> None:
-    """Compute residuals and curvatures of a cell with levels; with more than two, of a logistic choice."""
-    if last - first == 1:  # the difference from the last level is positive or negative
-        low, high = (0.0, np.inf) if w == first else (-np.inf, 0.0)
-        _, r[first], c[first] = interval_slopes(low, high, mean[first], _ROOT_HALF)
-        return
+def _slopes_of_choice(first: int, last: int, w: int, mean: Floats, r: Floats, c: Floats) -> None:
+    """Compute residuals and curvatures of a cell with more than two levels, as of a logistic choice."""
     top = 0.0
     for s in range(first, last):
         top = max(top, mean[s])
@@ -51,16 +47,21 @@ def _slopes_of_levels(first: int, last: int, w: int, mean: Floats, r: Floats, c:
 @kernel
 def _slopes(cells: ObservedCells, mean: Floats, r: Floats, c: Floats) -> None:
     """Compute residuals and curvatures of a row's pseudo-columns, which are zero in the holes."""
-    place, limits = cells.place, cells.limits
     for s in range(r.size):
         r[s] = c[s] = 0.0
-    for i in range(place.shape[0]):
-        first, last, w = place[i, 0], place[i, 1], place[i, 2]
-        if w >= 0:
-            _slopes_of_levels(first, last, w, mean, r, c)
-        else:
-            unit = 1.0 / math.sqrt(1.0 + limits[i, 2])
-            _, r[first], c[first] = interval_slopes(limits[i, 0], limits[i, 1], mean[first], unit)
+    for i in range(cells.n[0]):
+        p, value = cells.points[i], cells.values[i]
+        r[p], c[p] = (value[0] - mean[p]) * value[2], value[2]
+    for i in range(cells.n[1]):
+        p, sign = cells.pairs[i], cells.signs[i]
+        _, slope, bend = half_line_slopes(sign * mean[p] * _ROOT_HALF)
+        r[p], c[p] = sign * slope * _ROOT_HALF, bend * 0.5
+    for i in range(cells.n[2]):
+        p, limit = cells.intervals[i], cells.limits[i]
+        _, r[p], c[p] = interval_slopes(limit[0], limit[1], mean[p], limit[3])
+    for i in range(cells.n[3]):
+        first, last, w = cells.choices[i]
+        _slopes_of_choice(first, last, w, mean, r, c)
 
 
 @kernel
@@ -229,6 +230,6 @@ def sweep_birth(
         m += 1 if has else 0
         if settle and has:
             rows.Z[n, k] = 1 if birth.is_born else 0
-            draw_levels(rng_levels, observed, beside if birth.is_born else without, excess, scratch.y)
+            draw_choices(rng_levels, observed, beside if birth.is_born else without, 1.0, excess, scratch.y)
             write_levels(observed, scratch.y, rows.inv_sd, rows.Y[n])
     return total, m

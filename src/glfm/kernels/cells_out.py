@@ -21,7 +21,7 @@ from glfm.kernels.gaussian import truncated_normal
 from glfm.kernels.jit import Bits, Codes, Floats, Ints, Rng, kernel
 from glfm.kernels.random import uniform
 from glfm.kernels.row_cells import (
-    draw_largest,
+    draw_choices,
     draw_pseudo,
     list_cells,
     log_likelihood,
@@ -39,11 +39,9 @@ def keep_excess(
 
     That of the last level is not kept between sweeps: it is drawn given the others, which lie below it.
     """
-    place, sd = cells.place, math.sqrt(variance)
-    for i in range(cells.end_of_pairs, place.shape[0]):
-        first, last, w = place[i, 0], place[i, 1], place[i, 2]
-        if w < 0:
-            continue
+    sd = math.sqrt(variance)
+    for i in range(cells.n[3]):
+        first, last, w = cells.choices[i]
         if w < last:
             excess[first] = (y[w] * inv_sd[w] - mean[w]) / sd
         else:
@@ -97,8 +95,8 @@ def flip_shared(
 def _log_norm(cells: ObservedCells, variance: float) -> float:
     """Return the terms of the log density of points that depend on the variance alone."""
     total = 0.0
-    for i in range(cells.n_points):
-        total -= 0.5 * math.log(variance + cells.limits[i, 2])
+    for i in range(cells.n[0]):
+        total -= 0.5 * math.log(variance + cells.values[i, 1])
     return total
 
 
@@ -168,23 +166,11 @@ def _instantiate(
 
 
 @kernel
-def draw_levels(rng: Rng, cells: ObservedCells, mean: Floats, excess: Floats, y: Floats) -> None:
-    """Draw the pseudo-observations of cells with more than two levels in a row without singletons."""
-    place = cells.place
-    for i in range(cells.end_of_pairs, place.shape[0]):
-        first, last, w = place[i, 0], place[i, 1], place[i, 2]
-        if w >= 0:
-            excess[first] = draw_largest(rng, first, last, w, mean, 1.0, excess[first], y)
-
-
-@kernel
 def write_levels(cells: ObservedCells, y: Floats, inv_sd: Floats, out: Floats) -> None:
     """Write the pseudo-observations of cells with more than two levels, whose next draw depends on them."""
-    for i in range(cells.end_of_pairs, cells.place.shape[0]):
-        first, last, w = cells.place[i, 0], cells.place[i, 1], cells.place[i, 2]
-        if w >= 0:
-            for s in range(first, last):
-                out[s] = y[s] / inv_sd[s]
+    for i in range(cells.n[3]):
+        for s in range(cells.choices[i, 0], cells.choices[i, 1]):
+            out[s] = y[s] / inv_sd[s]
 
 
 @kernel
@@ -241,7 +227,7 @@ def sweep_cells_out(
                     z[k] = z_before[k]
                 return n, width, width + born
         if born == 0:
-            draw_levels(rng, observed, mean, excess, scratch.y)
+            draw_choices(rng, observed, mean, 1.0, excess, scratch.y)
         else:
             draw_pseudo(rng, observed, mean, 1.0 + born * s2, excess, scratch.y)
         write_levels(observed, scratch.y, inv_sd, Y[n])

@@ -15,7 +15,7 @@ import math
 import numpy as np
 
 from glfm.kernels.arrays import INTERVAL, CellBounds, ColumnMoves, FeatureLists
-from glfm.kernels.gaussian import interval_slopes, truncated_normal
+from glfm.kernels.gaussian import half_line_slopes, interval_slopes, truncated_normal
 from glfm.kernels.jit import Features, Floats, Ints, Rng, kernel
 from glfm.kernels.linalg import cholesky, solve_lower, solve_upper
 from glfm.kernels.random import normal
@@ -56,42 +56,49 @@ def _bound_of_level(rng: Rng, w: int, s: int, y: Floats, scale: float) -> float:
 
 @kernel
 def bound_pseudo(
-    rng: Rng,
-    cells: CellBounds,
-    Y: Floats,
-    start: int,
-    moves: ColumnMoves,
-    low: Floats,
-    high: Floats,
+    rng: Rng, cells: CellBounds, Y: Floats, start: int, moves: ColumnMoves, near: Floats, far: Floats
 ) -> None:
-    """Compute, for every move and row, between what bounds the pseudo-observation, plus noise, lies.
+    """Compute, for every row and move, between what bounds the pseudo-observation, plus noise, lies.
 
-    `cells` has the rows of `Y` from `start` on. NaN in the holes.
+    `cells` has the rows of `Y` from `start` on. `near` is the finite bound if there is one, and the lower one
+    if both are finite; NaN where a cell says nothing.
     """
-    for i in range(moves.columns.size):
-        d, place, scale = moves.columns[i], moves.places[i], moves.inv_sd[i]
-        first, last = cells.starts[d], cells.starts[d + 1]
-        for n in range(cells.low.shape[0]):
+    for n in range(cells.low.shape[0]):
+        for i in range(moves.columns.size):
+            d, scale = moves.columns[i], moves.inv_sd[i]
             a, b = cells.low[n, d], cells.high[n, d]
+            near[n, i], far[n, i] = np.nan, 0.0
             if np.isnan(a):
-                low[i, n] = np.nan
-            elif cells.form[d] == INTERVAL:
-                low[i, n], high[i, n] = a * scale, b * scale
-            else:
-                w = int(a)
-                bound = 0.0
-                if last - first > 1:
-                    bound = _bound_of_level(rng, w, place - first, Y[start + n, first:last], scale)
-                is_above = first + w == place
-                low[i, n] = bound if is_above else -np.inf
-                high[i, n] = np.inf if is_above else bound
+                continue
+            if cells.form[d] == INTERVAL:
+                if a > -np.inf:
+                    near[n, i], far[n, i] = a * scale, b * scale
+                elif b < np.inf:
+                    near[n, i], far[n, i] = b * scale, -np.inf
+                continue
+            first, last, w = cells.starts[d], cells.starts[d + 1], int(a)
+            s = moves.places[i] - first
+            near[n, i] = 0.0
+            if last - first > 1:
+                near[n, i] = _bound_of_level(rng, w, s, Y[start + n, first:last], scale)
+            far[n, i] = np.inf if w == s else -np.inf
+
+
+@kernel
+def _sum_weights(lists: FeatureLists, n: int, weights: Floats, mean: Floats) -> None:
+    """Compute the mean of a row of every move; weights are features x moves."""
+    mean[:] = 0.0
+    for j in range(lists.ends[n], lists.ends[n + 1]):
+        k, score = lists.features[j], lists.scores[j]
+        for i in range(mean.size):
+            mean[i] += score * weights[k, i]
 
 
 @kernel
 def sum_slopes(
     lists: FeatureLists,
-    low: Floats,
-    high: Floats,
+    near: Floats,
+    far: Floats,
     moves: ColumnMoves,
     values: Floats,
     slopes: Floats,
@@ -99,52 +106,54 @@ def sum_slopes(
 ) -> None:
     """Add, for every move, the log probability of the cells, its slopes by the weights, and their curvature.
 
-    Of `bends`, moves x features x features, the lower triangles are used.
+    Moves are the last axis. Of `bends`, features x features x moves, the lower triangles are used.
     """
-    ends, features, scores, weights = lists.ends, lists.features, lists.scores, moves.weights
-    for i in range(values.size):
-        unit, total = moves.units[i], 0.0
-        for n in range(low.shape[1]):
-            if np.isnan(low[i, n]):
-                continue
-            mean = 0.0
-            for j in range(ends[n], ends[n + 1]):
-                mean += scores[j] * weights[i, features[j]]
-            value, slope, bend = interval_slopes(low[i, n], high[i, n], mean, unit)
-            total += value
-            for j in range(ends[n], ends[n + 1]):
-                k = features[j]
-                slopes[i, k] += slope * scores[j]
-                c = bend * scores[j]
-                for m in range(ends[n], j + 1):
-                    bends[i, k, features[m]] += c * scores[m]
-        values[i] += total
+    ends, features, scores, units = lists.ends, lists.features, lists.scores, moves.units
+    mean, r, c = np.empty(values.size), np.empty(values.size), np.empty(values.size)
+    for n in range(near.shape[0]):
+        _sum_weights(lists, n, moves.weights, mean)
+        for i in range(values.size):
+            edge, end, unit = near[n, i], far[n, i], units[i]
+            if abs(end) == np.inf:
+                sign = 1.0 if end > 0.0 else -1.0
+                value, slope, bend = half_line_slopes(sign * (mean[i] - edge) * unit)
+                r[i], c[i] = sign * slope * unit, bend * unit * unit
+            elif np.isnan(edge):
+                value = r[i] = c[i] = 0.0
+            else:
+                value, r[i], c[i] = interval_slopes(edge, end, mean[i], unit)
+            values[i] += value
+        for j in range(ends[n], ends[n + 1]):
+            k, score = features[j], scores[j]
+            for i in range(r.size):
+                slopes[k, i] += score * r[i]
+            for m in range(ends[n], j + 1):
+                f, product = features[m], score * scores[m]
+                for i in range(c.size):
+                    bends[k, f, i] += product * c[i]
 
 
 @kernel
 def draw_levels_of_moves(
     rng: Rng,
     lists: FeatureLists,
-    low: Floats,
-    high: Floats,
+    near: Floats,
+    far: Floats,
     moves: ColumnMoves,
     start: int,
     starts: Ints,
     Y: Floats,
 ) -> None:
     """Draw the pseudo-observations that moved in columns with more than two levels, given their bounds."""
-    ends, features, scores, weights = lists.ends, lists.features, lists.scores, moves.weights
-    for i in range(moves.columns.size):
-        d = moves.columns[i]
-        if starts[d + 1] - starts[d] == 1:
-            continue  # the caller draws them
-        for n in range(low.shape[1]):
-            if np.isnan(low[i, n]):
-                continue
-            mean = 0.0
-            for j in range(ends[n], ends[n + 1]):
-                mean += scores[j] * weights[i, features[j]]
-            y = mean + truncated_normal(rng, low[i, n] - mean, high[i, n] - mean)
+    mean = np.empty(moves.columns.size)
+    for n in range(near.shape[0]):
+        _sum_weights(lists, n, moves.weights, mean)
+        for i in range(mean.size):
+            d = moves.columns[i]
+            if starts[d + 1] - starts[d] == 1 or np.isnan(near[n, i]):
+                continue  # the caller draws them
+            sign = 1.0 if far[n, i] > 0.0 else -1.0
+            y = mean[i] + sign * truncated_normal(rng, sign * (near[n, i] - mean[i]), np.inf)
             Y[start + n, moves.places[i]] = y / moves.inv_sd[i]
 
 
@@ -186,16 +195,21 @@ def propose_weights(
     new: Floats,
     log_densities: Floats,
 ) -> None:
-    """Propose new weights for every move, moves x features, and compute the log density of each proposal."""
-    target, noise = np.empty(weights.shape[1]), np.empty(weights.shape[1])
-    for i in range(weights.shape[0]):
-        newton_step(weights[i], slopes[i], bends[i], weight_variance, target)
+    """Propose new weights for every move, and compute the log density of each proposal.
+
+    Moves are the last axis of every array.
+    """
+    target, noise = np.empty(weights.shape[0]), np.empty(weights.shape[0])
+    for i in range(weights.shape[1]):
+        root = bends[:, :, i].copy()
+        newton_step(weights[:, i].copy(), slopes[:, i].copy(), root, weight_variance, target)
         for k in range(noise.size):
             noise[k] = normal(rng)
-        solve_upper(bends[i], noise)
+        solve_upper(root, noise)
         for k in range(noise.size):
-            new[i, k] = target[k] + noise[k]
-        log_densities[i] = log_proposal(new[i], target, bends[i])
+            noise[k] += target[k]
+            new[k, i] = noise[k]
+        log_densities[i] = log_proposal(noise, target, root)
 
 
 @kernel
@@ -206,10 +220,11 @@ def log_returns(
 
     To it is added the log ratio of the priors of new and present weights.
     """
-    target = np.empty(weights.shape[1])
-    for i in range(weights.shape[0]):
-        newton_step(new[i], slopes[i], bends[i], weight_variance, target)
-        total = log_proposal(weights[i], target, bends[i])
+    target = np.empty(weights.shape[0])
+    for i in range(weights.shape[1]):
+        root, here, there = bends[:, :, i].copy(), weights[:, i].copy(), new[:, i].copy()
+        newton_step(there, slopes[:, i].copy(), root, weight_variance, target)
+        total = log_proposal(here, target, root)
         for k in range(target.size):
-            total += 0.5 * (weights[i, k] * weights[i, k] - new[i, k] * new[i, k]) / weight_variance
+            total += 0.5 * (here[k] * here[k] - there[k] * there[k]) / weight_variance
         out[i] = total

@@ -156,6 +156,13 @@ def _slopes_between(a: float, b: float) -> tuple[float, float, float]:
 
 
 @kernel
+def half_line_slopes(x: float) -> tuple[float, float, float]:
+    """Return log Phi(x), about its derivative, and minus the second one."""
+    value, slope = quick_log_cdf_and_slope(x)
+    return value, slope, min(max(slope * (slope + x), 0.0), 1.0)
+
+
+@kernel
 def interval_slopes(low: float, high: float, mean: float, unit: float) -> tuple[float, float, float]:
     """Return the log probability of an interval, about its derivative by the mean, and minus the second one.
 
@@ -168,8 +175,8 @@ def interval_slopes(low: float, high: float, mean: float, unit: float) -> tuple[
         return 0.0, 0.0, 0.0
     if low == -np.inf or high == np.inf:
         sign, x = (1.0, -a) if high == np.inf else (-1.0, b)
-        value, slope = quick_log_cdf_and_slope(x)
-        return value, sign * slope * unit, min(max(slope * (slope + x), 0.0), 1.0) * unit * unit
+        value, slope, bend = half_line_slopes(x)
+        return value, sign * slope * unit, bend * unit * unit
     value, slope, bend = _slopes_between(a, b)
     return value, slope * unit, bend * unit * unit
 

@@ -12,6 +12,7 @@ Bits = NDArray[np.uint8]
 Features = NDArray[Any]  # of rows: bits, or floats that are scores, 0 where a feature is absent
 Ints = NDArray[np.int64]
 Codes = NDArray[np.int32]
+Places = NDArray[np.uint64]  # no sign: an index that may be negative costs more
 Rng = NDArray[np.uint64]
 
 Function = TypeVar("Function", bound=Callable[..., object])

@@ -114,7 +114,6 @@ def gibbs_pass(
     change in place; the number of singletons is returned.
     """
     mean, y, residual, observed = scratch.mean, scratch.y, scratch.residual, scratch.observed
-    place = cells.place
     v = 1.0 + n_singletons * draw.weight_variance
     _flip(rng, cells, draw, prior.log_odds[n], v, z, excess, scratch)
     draw_pseudo(rng, cells, mean, v, excess, y)
@@ -134,9 +133,10 @@ def gibbs_pass(
         scratch.chances,
     )
     shrink = math.sqrt(v / (1.0 + j * draw.weight_variance))
-    for i in range(place.shape[0]):  # the pseudo-observations stay where they are
-        if place[i, 2] < place[i, 1]:
-            excess[place[i, 0]] *= shrink
+    for i in range(cells.n[3]):  # the pseudo-observations stay where they are
+        first, last, w = cells.choices[i]
+        if w < last:
+            excess[first] *= shrink
     return j
 
 

@@ -138,9 +138,9 @@ def draw_new_scores(
                 rng, j, length, most, prior.log_rate, listed.n, squares, draw.weight_variance, work.grid
             )
             v = 1.0 + draw.weight_variance * length * length
-            for i in range(observed.place.shape[0]):  # the pseudo-observations stay where they are
-                first, last, w = observed.place[i, 0], observed.place[i, 1], observed.place[i, 2]
-                if w >= 0 and w < last and last - first > 1:
+            for i in range(observed.n[3]):  # the pseudo-observations stay where they are
+                first, last, w = observed.choices[i]
+                if w < last:
                     excess[first] = (y[w] - mean[w]) / math.sqrt(v)
         states.n_singletons[n], states.length[n] = j, length
         if j > 0:

@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from glfm.kernels.arrays import ARGMAX, INTERVAL, CellBounds, ObservedCells, RowScratch
+from glfm.kernels.arrays import ARGMAX, CellBounds, ObservedCells, RowScratch
 from glfm.kernels.gaussian import (
     draw_term,
     interval_log_mass,
@@ -20,7 +20,7 @@ from glfm.kernels.gaussian import (
     quick_log_cdf,
     truncated_normal,
 )
-from glfm.kernels.jit import Features, Floats, Ints, Rng, kernel
+from glfm.kernels.jit import Features, Floats, Rng, kernel
 from glfm.kernels.random import normal
 
 _SMALL = 1e-3  # a running product is moved into the sum of logarithms below this
@@ -32,14 +32,23 @@ _FAR = 7.0  # standard deviations up to which `quick_cdf` is accurate in the low
 @kernel
 def row_scratch(n_columns: int, n_pseudo: int, n_chances: int) -> RowScratch:
     """Allocate the work space of passes over one row; `n_chances` numbers of singletons are listed."""
+    cells = ObservedCells(
+        np.zeros(4, dtype=np.int64),
+        np.empty(n_columns, dtype=np.uint64),
+        np.empty((n_columns, 3)),
+        np.empty(n_columns, dtype=np.uint64),
+        np.empty(n_columns),
+        np.empty(n_columns, dtype=np.uint64),
+        np.empty((n_columns, 4)),
+        np.empty((n_columns, 3), dtype=np.int64),
+    )
     return RowScratch(
         np.zeros(n_pseudo),
         np.empty(n_pseudo),
         np.empty(n_pseudo),
         np.empty(n_pseudo),
         np.empty(n_pseudo),
-        np.empty((n_columns, 3), dtype=np.int64),
-        np.empty((n_columns, 3)),
+        cells,
         np.empty(n_chances),
     )
 
@@ -57,51 +66,51 @@ def sum_weights(weights: Floats, z: Features, mean: Floats) -> None:
 
 
 @kernel
-def _move_cell(place: Ints, limits: Floats, source: int, target: int) -> None:
-    """Let a cell stand at another place."""
-    for i in range(3):
-        place[target, i] = place[source, i]
-        limits[target, i] = limits[source, i]
-
-
-@kernel
 def list_cells(
-    low: Floats, high: Floats, cells: CellBounds, sd: Floats, scratch: RowScratch
+    low: Floats, high: Floats, bounds: CellBounds, sd: Floats, scratch: RowScratch
 ) -> ObservedCells:
     """List the observed cells of a row, and note which pseudo-columns are observed.
 
-    `low` and `high` are the row's bounds; the other fields of `cells` describe the columns.
+    `low` and `high` are the row's bounds; the other fields of `bounds` describe the columns.
     """
-    place, limits, observed = scratch.place, scratch.limits, scratch.observed
-    form, aux, starts = cells.form, cells.aux, cells.starts
-    n_cells = n_points = end_of_pairs = 0
+    cells, observed = scratch.cells, scratch.observed
+    form, aux, starts = bounds.form, bounds.aux, bounds.starts
+    n_points = n_pairs = n_intervals = n_choices = 0
     for d in range(form.size):
-        first, last = starts[d], starts[d + 1]
-        is_observed = not np.isnan(low[d])
+        first, last, a, b = starts[d], starts[d + 1], low[d], high[d]
+        is_observed = not np.isnan(a)
         for s in range(first, last):
             observed[s] = 1.0 if is_observed else 0.0
         if not is_observed or first == last:
             continue
-        i = n_cells
-        is_point = form[d] == INTERVAL and low[d] == high[d]
-        is_pair = form[d] == ARGMAX and last - first == 1
-        if is_point or is_pair:  # the first of the cells that must stand behind it makes room
-            _move_cell(place, limits, end_of_pairs, i)
-            i = end_of_pairs
-            end_of_pairs += 1
-        if is_point:
-            _move_cell(place, limits, n_points, i)
-            i = n_points
-            n_points += 1
-        place[i, 0], place[i, 1] = first, last
         if form[d] == ARGMAX:
-            place[i, 2] = first + int(low[d])
-            limits[i, 0] = 1.0 if low[d] == 0.0 else -1.0
+            if last - first == 1:
+                cells.pairs[n_pairs], cells.signs[n_pairs] = first, 1.0 if a == 0.0 else -1.0
+                n_pairs += 1
+            else:
+                choice = cells.choices[n_choices]
+                choice[0], choice[1], choice[2] = first, last, first + int(a)
+                n_choices += 1
+            continue
+        inv_sd = 1.0 / sd[d]
+        noise = aux[d] * inv_sd * inv_sd
+        if a == b:
+            value = cells.values[n_points]
+            value[0], value[1], value[2] = a * inv_sd, noise, 1.0 / (1.0 + noise)
+            cells.points[n_points] = first
+            n_points += 1
         else:
-            place[i, 2] = -1
-            limits[i, 0], limits[i, 1], limits[i, 2] = low[d] / sd[d], high[d] / sd[d], aux[d] / sd[d] ** 2
-        n_cells += 1
-    return ObservedCells(place[:n_cells], limits[:n_cells], n_points, end_of_pairs)
+            limit = cells.limits[n_intervals]
+            limit[0], limit[1], limit[2], limit[3] = (
+                a * inv_sd,
+                b * inv_sd,
+                noise,
+                1.0 / math.sqrt(1.0 + noise),
+            )
+            cells.intervals[n_intervals] = first
+            n_intervals += 1
+    cells.n[0], cells.n[1], cells.n[2], cells.n[3] = n_points, n_pairs, n_intervals, n_choices
+    return cells
 
 
 @kernel
@@ -118,21 +127,23 @@ def _draw_between(rng: Rng, low: float, high: float, aux: float, mean: float, va
 
 
 @kernel
+def _draw_of_two(rng: Rng, sign: float, mean: float, variance: float) -> float:
+    """Draw the pseudo-observation of a cell with two levels; `sign` tells which won."""
+    root = math.sqrt(variance + 1.0)
+    residual = sign * root * truncated_normal(rng, -sign * mean / root, np.inf)
+    return draw_term(mean, variance, 1.0, residual, normal(rng))
+
+
+@kernel
 def draw_largest(
     rng: Rng, first: int, last: int, w: int, mean: Floats, variance: float, excess: float, y: Floats
 ) -> float:
     """Draw the pseudo-observations of a cell of which number `w` is the largest; return its excess.
 
-    The excess is its distance from its mean in standard deviations. Two levels: as one block, by their
-    difference. More: the others given the largest, then the largest given the others.
+    The excess is its distance from its mean in standard deviations. There are more than two levels: the
+    others are drawn given the largest, then the largest given the others.
     """
     sd = math.sqrt(variance)
-    if last - first == 1:
-        root = math.sqrt(variance + 1.0)
-        sign = 1.0 if w == first else -1.0  # times the difference, which then has a lower bound
-        residual = sign * root * truncated_normal(rng, -sign * mean[first] / root, np.inf)
-        y[first] = draw_term(mean[first], variance, 1.0, residual, normal(rng))
-        return excess
     top = excess if w == last else mean[w] + sd * excess
     rival = -np.inf
     for s in range(first, last):
@@ -148,17 +159,57 @@ def draw_largest(
 
 
 @kernel
+def draw_choices(
+    rng: Rng, cells: ObservedCells, mean: Floats, variance: float, excess: Floats, y: Floats
+) -> None:
+    """Draw the pseudo-observations of cells with more than two levels."""
+    for i in range(cells.n[3]):
+        first, last, w = cells.choices[i]
+        excess[first] = draw_largest(rng, first, last, w, mean, variance, excess[first], y)
+
+
+@kernel
 def draw_pseudo(
     rng: Rng, cells: ObservedCells, mean: Floats, variance: float, excess: Floats, y: Floats
 ) -> None:
     """Draw the pseudo-observations of a row's observed cells given its features."""
-    place, limits = cells.place, cells.limits
-    for i in range(place.shape[0]):
-        first, last, w = place[i, 0], place[i, 1], place[i, 2]
-        if w >= 0:
-            excess[first] = draw_largest(rng, first, last, w, mean, variance, excess[first], y)
-        else:
-            y[first] = _draw_between(rng, limits[i, 0], limits[i, 1], limits[i, 2], mean[first], variance)
+    for i in range(cells.n[0]):
+        s, value, noise = cells.points[i], cells.values[i, 0], cells.values[i, 1]
+        y[s] = _draw_between(rng, value, value, noise, mean[s], variance)
+    for i in range(cells.n[1]):
+        s = cells.pairs[i]
+        y[s] = _draw_of_two(rng, cells.signs[i], mean[s], variance)
+    for i in range(cells.n[2]):
+        s, limit = cells.intervals[i], cells.limits[i]
+        y[s] = _draw_between(rng, limit[0], limit[1], limit[2], mean[s], variance)
+    draw_choices(rng, cells, mean, variance, excess, y)
+
+
+@kernel
+def _log_mass(a: float, b: float) -> float:
+    """Return about the mass of an interval, or, negative, its logarithm if it is small."""
+    if a + b > 0.0:  # the mirrored interval lies in the accurate tail
+        a, b = -b, -a
+    mass = 0.0
+    if b > -_FAR:
+        mass = quick_cdf(b) - (quick_cdf(a) if a > -_FAR else 0.0)
+    return mass if mass > _TRUSTED else interval_log_mass(a, b)
+
+
+@kernel
+def _log_likelihood_of_choices(cells: ObservedCells, mean: Floats, variance: float, excess: Floats) -> float:
+    """Return the log probability of the cells with more than two levels, given the excesses."""
+    total, sd = 0.0, math.sqrt(variance)
+    scale = 1.0 / sd
+    for i in range(cells.n[3]):
+        first, last, w = cells.choices[i]
+        top = excess[first] if w == last else mean[w] + excess[first] * sd
+        for s in range(first, last):
+            if s != w:
+                total += quick_log_cdf((top - mean[s]) * scale)
+        if w != last:
+            total += quick_log_cdf(top)
+    return total
 
 
 @kernel
@@ -169,47 +220,34 @@ def log_likelihood(
 
     Every cell adds a negative number, so that the sum may stop, at minus infinity, below what is `needed`.
     """
-    place, limits, n_points = cells.place, cells.limits, cells.n_points
+    points, values, pairs, signs = cells.points, cells.values, cells.pairs, cells.signs
+    is_plain = variance == 1.0
     total = 0.0
-    for i in range(n_points):
-        gap = limits[i, 0] - mean[place[i, 0]]
-        total -= 0.5 * gap * gap / (variance + limits[i, 2])
+    for i in range(cells.n[0]):
+        gap = values[i, 0] - mean[points[i]]
+        total -= 0.5 * gap * gap * (values[i, 2] if is_plain else 1.0 / (variance + values[i, 1]))
+    of_difference = 1.0 / math.sqrt(variance + 1.0)
+    i, n_pairs = 0, cells.n[1]
+    while i < n_pairs and total >= needed:
+        end = min(i + _AT_ONCE, n_pairs)
+        while i < end:
+            total += quick_log_cdf(signs[i] * mean[pairs[i]] * of_difference)
+            i += 1
+    product = 1.0
+    for i in range(cells.n[2]):
+        if total < needed:
+            break
+        m, limit = mean[cells.intervals[i]], cells.limits[i]
+        unit = limit[3] if is_plain else 1.0 / math.sqrt(variance + limit[2])
+        mass = _log_mass((limit[0] - m) * unit, (limit[1] - m) * unit)
+        if mass > 0.0:
+            product *= mass
+            if product < _SMALL:
+                total += math.log(product)
+                product = 1.0
+        else:
+            total += mass
     if total < needed:
         return -np.inf
-    scale, of_difference = 1.0 / math.sqrt(variance), 1.0 / math.sqrt(variance + 1.0)
-    i = n_points
-    while i < cells.end_of_pairs:  # the excess is integrated out
-        end = min(i + _AT_ONCE, cells.end_of_pairs)
-        while i < end:
-            total += quick_log_cdf(limits[i, 0] * mean[place[i, 0]] * of_difference)
-            i += 1
-        if total < needed:
-            return -np.inf
-    product = 1.0
-    for i in range(cells.end_of_pairs, place.shape[0]):
-        first, last, w = place[i, 0], place[i, 1], place[i, 2]
-        if w < 0:
-            unit = 1.0 / math.sqrt(variance + limits[i, 2])
-            a, b = (limits[i, 0] - mean[first]) * unit, (limits[i, 1] - mean[first]) * unit
-            if a + b > 0.0:  # the mirrored interval lies in the accurate tail
-                a, b = -b, -a
-            mass = 0.0
-            if b > -_FAR:
-                mass = quick_cdf(b) - (quick_cdf(a) if a > -_FAR else 0.0)
-            if mass > _TRUSTED:
-                product *= mass
-                if product < _SMALL:
-                    total += math.log(product)
-                    product = 1.0
-            else:
-                total += interval_log_mass(a, b)
-        else:
-            top = excess[first] if w == last else mean[w] + excess[first] / scale
-            for s in range(first, last):
-                if s != w:
-                    total += quick_log_cdf((top - mean[s]) * scale)
-            if w != last:
-                total += quick_log_cdf(top)
-        if total < needed:
-            return -np.inf
-    return total + math.log(product)
+    total += math.log(product)
+    return total + _log_likelihood_of_choices(cells, mean, variance, excess)

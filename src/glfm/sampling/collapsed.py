@@ -23,12 +23,23 @@ from glfm.sampling.shard import Shard, draw_cells, look
 from glfm.sampling.shard_group import LocalShards
 from glfm.sampling.state import State
 from glfm.sampling.threshold_moves import move_column
-from glfm.sampling.weight_moves import move_weights
 
 _ROWS_AT_ONCE = 2048  # between two checks of whether to stop
 
 MOST_FEATURES = 1000  # unless max_features allows more
 _MOST_DRIFT = 1e-6  # of the matrices, in units of noise: log odds of features err by as much per column
+
+
+class OneShard(ParallelSweep):
+    """Steps that the parallel sampler has too, over all rows of a state as one shard.
+
+    As long as features have moved by no other step it may serve several, since it keeps what it knows of the
+    cells and of the rows of features.
+    """
+
+    def __init__(self, problem: LocalProblem, state: State, stop: Event | None = None) -> None:
+        self.shard = Shard(problem, state.Z, state.Y, stop=stop)
+        super().__init__(problem, LocalShards([self.shard]))
 
 
 class CollapsedSampler:
@@ -57,9 +68,10 @@ class CollapsedSampler:
         self.draw_alpha(state)
         self.draw_weights(state, matrices)
         self.move_scales(state, adapt, stop)
-        self.move_weights(state, stop)
-        self.births(state, stop)
-        self.flip_cells_out(state, stop)
+        steps = OneShard(self.problem, state, stop)
+        self.move_weights(state, steps)
+        self.births(state, steps)
+        self.flip_cells_out(state, steps)
         state.check(self.problem)
         state.sweep += 1
 
@@ -165,28 +177,28 @@ class CollapsedSampler:
         for _ in range(N_SETTLE):
             self.draw_weights(state, self.gather(state))
             self.move_scales(state, adapt, stop)
-            self.move_weights(state, stop)
+            self.move_weights(state, OneShard(self.problem, state, stop))
             self.draw_pseudo(state, stop)
 
-    def births(self, state: State, stop: Event | None = None) -> None:
+    def births(self, state: State, steps: OneShard | None = None) -> None:
         """Whole features are born and die given the weights, with pseudo-observations integrated out.
 
         Only cells with more than two levels have pseudo-observations that are valid afterwards.
         """
-        shard = Shard(self.problem, state.Z, state.Y, stop=stop)
-        ParallelSweep(self.problem, LocalShards([shard])).births(state)
-        state.Z = shard.Z
+        steps = steps or OneShard(self.problem, state)
+        steps.births(state)
+        state.Z = steps.shard.Z
 
-    def move_weights(self, state: State, stop: Event | None = None) -> None:
+    def move_weights(self, state: State, steps: OneShard | None = None) -> None:
         """Weights with the pseudo-observations integrated out; only levels have valid ones afterwards."""
-        shard = Shard(self.problem, state.Z, state.Y, stop=stop)
-        move_weights(self.problem, LocalShards([shard]), state)
+        steps = steps or OneShard(self.problem, state)
+        steps.move_weights(state)
 
-    def flip_cells_out(self, state: State, stop: Event | None = None) -> None:
+    def flip_cells_out(self, state: State, steps: OneShard | None = None) -> None:
         """Z given the weights with pseudo-observations integrated out, then the pseudo-observations."""
-        shard = Shard(self.problem, state.Z, state.Y, stop=stop)
-        ParallelSweep(self.problem, LocalShards([shard])).flip_cells_out(state)
-        state.Z = shard.Z
+        steps = steps or OneShard(self.problem, state)
+        steps.flip_cells_out(state)
+        state.Z = steps.shard.Z
 
     def draw_cells(self, state: State, adapt: bool = False, stop: Event | None = None) -> None:
         """Thresholds and scales with the pseudo-observations integrated out, then the pseudo-observations."""

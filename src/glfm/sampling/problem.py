@@ -17,6 +17,7 @@ from glfm.kinds.base import Evidence, Kind
 from glfm.sampling.layout import Layout
 from glfm.sampling.priors import Priors
 
+_MOST_KEPT = 4_000_000  # cells whose bounds are kept: 64 MB for each chain
 _ROWS_PER_BLOCK = 2048  # a block of pseudo-observations stays in the cache while its columns are drawn
 
 
@@ -222,12 +223,16 @@ class LocalProblem(Problem):
         """The evidence, cut into blocks of rows."""
         return tuple(_cut(self.evidence, start, stop) for start, stop in self.blocks)
 
-    def bounds_of_cells(self, block: int, theta: Sequence[FloatArray]) -> CellBounds:
-        """Return the cells of a block of rows as constraints on their pseudo-observations."""
-        begin, end = self.blocks[block]
-        if len(self.blocks) > 1:
-            return self._bounds(self.x[begin:end], self.block_evidence[block], theta)
+    @property
+    def keeps_bounds(self) -> bool:
+        """Whether there are so few cells that their bounds are kept rather than computed when needed."""
+        return self.x.size <= _MOST_KEPT
+
+    def bounds_of_cells(self, theta: Sequence[FloatArray]) -> CellBounds:
+        """Return all cells as constraints on their pseudo-observations."""
         fixed = self._fixed_bounds
+        if not any(one.size for one in theta):
+            return fixed
         low, high = fixed.low.copy(), fixed.high.copy()
         for d, kind in enumerate(self.kinds.values()):
             if theta[d].size:
@@ -236,21 +241,18 @@ class LocalProblem(Problem):
 
     @cached_property
     def _fixed_bounds(self) -> CellBounds:
-        """The cells of a table of one block, at the first thresholds: few rows are asked often."""
-        return self._bounds(self.x, self.evidence, [kind.initial_theta() for kind in self.kinds.values()])
+        """The bounds of all cells at the first thresholds."""
+        theta = [kind.initial_theta() for kind in self.kinds.values()]
+        return self.bounds_of_rows(slice(None), theta)
 
-    def _bounds(
-        self, x: FloatArray, evidence: tuple[Evidence, ...], theta: Sequence[FloatArray]
-    ) -> CellBounds:
+    def bounds_of_rows(self, rows: slice | NDArray[np.int64], theta: Sequence[FloatArray]) -> CellBounds:
+        """Return the cells of some rows as constraints on their pseudo-observations."""
+        x = self.x[rows]
         low, high = np.empty(x.shape), np.empty(x.shape)
         for d, kind in enumerate(self.kinds.values()):
-            low[:, d], high[:, d] = kind.bounds_of_cells(x[:, d], evidence[d], theta[d])
+            evidence = tuple(part[rows] for part in self.evidence[d])
+            low[:, d], high[:, d] = kind.bounds_of_cells(x[:, d], evidence, theta[d])
         return CellBounds(low, high, *self.cell_forms)
-
-    def bounds_of_rows(self, rows: NDArray[np.int64], theta: Sequence[FloatArray]) -> CellBounds:
-        """Return the cells of some rows as constraints on their pseudo-observations."""
-        evidence = tuple(tuple(part[rows] for part in column) for column in self.evidence)
-        return self._bounds(self.x[rows], evidence, theta)
 
     @cached_property
     def log_of(self) -> FloatArray:

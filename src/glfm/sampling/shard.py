@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from threading import Event
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from glfm.frames.column import FloatArray
-from glfm.kernels.arrays import FeatureLists, FeaturesInUse, Rows
+from glfm.kernels.arrays import CellBounds, FeatureLists, FeaturesInUse, Rows
 from glfm.kernels.births import choose_rows, propose_feature, residuals, sweep_birth
 from glfm.kernels.cells_out import sweep_cells_out
 from glfm.kernels.column_weights import bound_pseudo, draw_levels_of_moves, list_features, sum_slopes
@@ -44,6 +44,15 @@ _ROWS_AT_ONCE = 8192  # between two looks at whether to stop
 _MOST_FITTED = 600  # rows to whose residuals a new feature is fitted
 
 
+class BlockOfMoves(NamedTuple):
+    """What moves of weights need of a block of rows: its first row, features, and bounds per row and move."""
+
+    start: int
+    lists: FeatureLists
+    near: FloatArray
+    far: FloatArray
+
+
 class Stopped(Exception):  # noqa: N818 - no error
     """A sweep was given up because it was asked to."""
 
@@ -67,6 +76,8 @@ class Shard:
     Y: FloatArray
     scattered: NDArray[Any] | None = None
     stop: Event | None = None
+    _kept_bounds: tuple[FloatArray, CellBounds] | None = None
+    _kept_moves: tuple[Rng, list[BlockOfMoves]] | None = None
 
     def sample(self, message: StartMessage) -> FloatArray:
         """Return what pseudo-observations are expected in some free rows, NaN in the holes."""
@@ -118,9 +129,7 @@ class Shard:
         rng, known = message.rng.copy(), len(message.weights)
         width, counts, in_use = known, self.count(known), _features_in_use(message)
         sd = np.sqrt(message.variance)
-        for block, (begin, end) in enumerate(problem.blocks):
-            look(self.stop)
-            cells = problem.bounds_of_cells(block, message.theta)
+        for begin, end, cells in self._cells(message.theta):
             row = begin
             while row < end:
                 room = self.Z.shape[1]
@@ -193,7 +202,7 @@ class Shard:
             return None
         problem, birth, rng = self.problem, message.birth, message.rng.copy()
         chosen = choose_rows(rng, np.flatnonzero(~problem.pinned_rows), _MOST_FITTED)
-        cells = problem.bounds_of_rows(chosen, message.theta)
+        cells = self._cells_of(chosen, message.theta)
         r, c = np.empty((chosen.size, problem.n_pseudo)), np.empty((chosen.size, problem.n_pseudo))
         residuals(self.Z, chosen, birth.weights, cells, np.sqrt(message.variance), r, c)
         spread, new = float(problem.priors.weight_variance), birth.new.copy()
@@ -215,9 +224,7 @@ class Shard:
         no_counts = np.zeros(0, dtype=np.int64)
         rows = Rows(self.Z, no_counts, self.Y, message.inv_sd, *problem.holes, problem.pinned_rows)
         log_ratio, m = 0.0, 0
-        for block, (begin, end) in enumerate(problem.blocks):
-            look(self.stop)
-            cells = problem.bounds_of_cells(block, message.theta)
+        for begin, end, cells in self._cells(message.theta):
             part, have = sweep_birth(rng, rows, cells, sd, message.birth, begin, end, settle)
             log_ratio, m = log_ratio + part, m + have
         return log_ratio, m
@@ -242,31 +249,60 @@ class Shard:
 
     def weight_slopes(self, message: WeightMessage) -> WeightSlopes:
         """Return the log probability of the cells of some columns, and its derivatives by their weights."""
-        n, width = message.moves.weights.shape
-        found = WeightSlopes(np.zeros(n), np.zeros((n, width)), np.zeros((n, width, width)))
-        for _, lists, low, high in self._bounds_of_moves(message):
-            sum_slopes(lists, low, high, message.moves, found.values, found.slopes, found.bends)
+        width, n = message.moves.weights.shape
+        found = WeightSlopes(np.zeros(n), np.zeros((width, n)), np.zeros((width, width, n)))
+        for _, lists, near, far in self._blocks_of_moves(message):
+            sum_slopes(lists, near, far, message.moves, found.values, found.slopes, found.bends)
         return found
 
     def settle_weights(self, message: WeightMessage) -> None:
         """Draw what depends on weights that moved, with the random stream that judged them."""
         rng, starts = fork(message.rng.copy()), self.problem.cell_forms[2]
-        for begin, lists, low, high in self._bounds_of_moves(message):
-            draw_levels_of_moves(rng, lists, low, high, message.moves, begin, starts, self.Y)
+        for begin, lists, near, far in self._blocks_of_moves(message):
+            draw_levels_of_moves(rng, lists, near, far, message.moves, begin, starts, self.Y)
 
-    def _bounds_of_moves(
-        self, message: WeightMessage
-    ) -> Iterator[tuple[int, FeatureLists, FloatArray, FloatArray]]:
-        """Yield the first row of every block of rows, their features, and bounds per move and row."""
-        problem, moves, rng = self.problem, message.moves, message.rng.copy()
+    def _blocks_of_moves(self, message: WeightMessage) -> Iterable[BlockOfMoves]:
+        """Return what moves need of every block of rows; while they are few they are kept."""
+        if not self.problem.keeps_bounds:
+            return self._make_blocks(message)
+        if self._kept_moves is None or not np.array_equal(self._kept_moves[0], message.rng):
+            self._kept_moves = message.rng, list(self._make_blocks(message))
+        return self._kept_moves[1]
+
+    def _make_blocks(self, message: WeightMessage) -> Iterator[BlockOfMoves]:
+        moves, rng = message.moves, message.rng.copy()
         fork(rng)  # the stream of `settle_weights`
-        n_moves, width = moves.weights.shape
-        for block, (begin, end) in enumerate(problem.blocks):
+        width, n_moves = moves.weights.shape
+        for begin, end, cells in self._cells(message.theta):
+            near, far = np.empty((end - begin, n_moves)), np.empty((end - begin, n_moves))
+            bound_pseudo(rng, cells, self.Y, begin, moves, near, far)
+            yield BlockOfMoves(begin, list_features(self.Z, width, begin, end), near, far)
+
+    def _cells(self, theta: Sequence[FloatArray]) -> Iterator[tuple[int, int, CellBounds]]:
+        """Yield where every block of rows begins and ends, and the bounds of its cells."""
+        kept = self._bounds(theta)
+        for begin, end in self.problem.blocks:
             look(self.stop)
-            cells = problem.bounds_of_cells(block, message.theta)
-            low, high = np.empty((n_moves, end - begin)), np.empty((n_moves, end - begin))
-            bound_pseudo(rng, cells, self.Y, begin, moves, low, high)
-            yield begin, list_features(self.Z, width, begin, end), low, high
+            if kept is None:
+                yield begin, end, self.problem.bounds_of_rows(slice(begin, end), theta)
+            else:
+                yield begin, end, kept._replace(low=kept.low[begin:end], high=kept.high[begin:end])
+
+    def _cells_of(self, rows: NDArray[np.int64], theta: Sequence[FloatArray]) -> CellBounds:
+        """Return the bounds of the cells of some rows."""
+        kept = self._bounds(theta)
+        if kept is None:
+            return self.problem.bounds_of_rows(rows, theta)
+        return kept._replace(low=kept.low[rows], high=kept.high[rows])
+
+    def _bounds(self, theta: Sequence[FloatArray]) -> CellBounds | None:
+        """Return the bounds of all cells, if they are so few that they are kept until thresholds change."""
+        if not self.problem.keeps_bounds:
+            return None
+        thresholds = np.concatenate(theta)
+        if self._kept_bounds is None or not np.array_equal(self._kept_bounds[0], thresholds):
+            self._kept_bounds = thresholds, self.problem.bounds_of_cells(theta)
+        return self._kept_bounds[1]
 
     def draw_cells(self, message: CellMessage) -> None:
         """Draw the pseudo-observations given everything else."""

@@ -42,8 +42,8 @@ def move_weights(problem: Problem, shards: ShardGroup, shared: Shared) -> None:
     log_returns(moves.weights, new, there.slopes, there.bends, variance, back)
     log_ratio = there.values - here.values + back - forth
     accepted = [math.log(uniform(shared.rng)) < one for one in log_ratio]
-    weights = np.where(np.array(accepted)[:, None], new, moves.weights)
-    shared.B[:, moves.places] = weights.T / moves.inv_sd
+    weights = np.where(accepted, new, moves.weights)
+    shared.B[:, moves.places] = weights / moves.inv_sd
     starts = problem.cell_forms[2]
     if (starts[moves.columns + 1] - starts[moves.columns] > 1).any():
         shards.send_each(Shard.settle_weights, messages(weights))
@@ -61,7 +61,7 @@ def _choose(problem: Problem, shared: Shared) -> ColumnMoves:
     # Of two levels the other one has noise of its own.
     others = np.where(form[columns] == ARGMAX, n_free == 1, aux[columns] / variance)
     inv_sd = 1.0 / np.sqrt(variance)
-    weights = np.ascontiguousarray((shared.B[:, places] * inv_sd).T)
+    weights = np.ascontiguousarray(shared.B[:, places]) * inv_sd
     return ColumnMoves(columns, places, inv_sd, 1.0 / np.sqrt(1.0 + others), weights)
 
 

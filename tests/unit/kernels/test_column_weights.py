@@ -5,8 +5,14 @@ import pytest
 from numpy.typing import NDArray
 from scipy import special
 
-from glfm.kernels.arrays import ColumnMoves
-from glfm.kernels.column_weights import list_features, log_proposal, newton_step, sum_slopes
+from glfm.kernels.arrays import INTERVAL, CellBounds, ColumnMoves
+from glfm.kernels.column_weights import (
+    bound_pseudo,
+    list_features,
+    log_proposal,
+    newton_step,
+    sum_slopes,
+)
 
 Floats = NDArray[np.float64]
 INF = np.inf
@@ -24,15 +30,19 @@ CELLS = {
 
 def moves(weights: Floats, unit: float) -> ColumnMoves:
     one = np.zeros(1, dtype=np.int64)
-    return ColumnMoves(one, one, np.ones(1), np.array([unit]), weights[None, :])
+    return ColumnMoves(one, one, np.ones(1), np.array([unit]), weights[:, None])
 
 
 def sums(Z: NDArray[np.generic], low: float, high: float, weights: Floats, unit: float):
     """Return value, slopes and curvature of rows with features Z that all have the same cell."""
-    width, bounds = Z.shape[1], (np.full((1, len(Z)), low), np.full((1, len(Z)), high))
-    value, slopes, bends = np.zeros(1), np.zeros((1, width)), np.zeros((1, width, width))
-    sum_slopes(list_features(Z, width, 0, len(Z)), *bounds, moves(weights, unit), value, slopes, bends)
-    return value[0], slopes[0], bends[0]
+    width, n = Z.shape[1], len(Z)
+    form, starts, no_y = np.array([INTERVAL]), np.array([0, 1]), np.empty((n, 1))
+    cells = CellBounds(np.full((n, 1), low), np.full((n, 1), high), form, np.zeros(1), starts)
+    near, far, move = np.empty((n, 1)), np.empty((n, 1)), moves(weights, unit)
+    bound_pseudo(np.zeros(4, dtype=np.uint64), cells, no_y, 0, move, near, far)
+    value, slopes, bends = np.zeros(1), np.zeros((width, 1)), np.zeros((width, width, 1))
+    sum_slopes(list_features(Z, width, 0, n), near, far, move, value, slopes, bends)
+    return value[0], slopes[:, 0].copy(), bends[:, :, 0].copy()
 
 
 def exact(Z: NDArray[np.generic], low: float, high: float, weights: Floats, unit: float) -> float:
