@@ -18,7 +18,51 @@ from glfm.kernels.arrays import INTERVAL, CellBounds, ColumnMoves, FeatureLists
 from glfm.kernels.gaussian import half_line_slopes, interval_slopes, truncated_normal
 from glfm.kernels.jit import Features, Floats, Ints, Rng, kernel
 from glfm.kernels.linalg import cholesky, solve_lower, solve_upper
-from glfm.kernels.random import normal
+from glfm.kernels.random import integer_below, normal, uniform
+
+
+@kernel
+def choose_moves(
+    rng: Rng, columns: Ints, form: Ints, aux: Floats, starts: Ints, variance: Floats, B: Floats
+) -> ColumnMoves:
+    """Return the present weights of one pseudo-column, at random, of each of the columns.
+
+    `form`, `aux` and `starts` are those of `CellBounds`; noise variances per column, and weights.
+    """
+    n = columns.size
+    places, inv_sd, units = np.empty(n, dtype=np.int64), np.empty(n), np.empty(n)
+    weights = np.empty((B.shape[0], n))
+    for i in range(n):
+        d = columns[i]
+        n_free = starts[d + 1] - starts[d]
+        places[i] = starts[d] + integer_below(rng, n_free)
+        inv_sd[i] = 1.0 / math.sqrt(variance[d])
+        # Of two levels the other one has noise of its own.
+        others = aux[d] / variance[d] if form[d] == INTERVAL else (1.0 if n_free == 1 else 0.0)
+        units[i] = 1.0 / math.sqrt(1.0 + others)
+        for k in range(B.shape[0]):
+            weights[k, i] = B[k, places[i]] * inv_sd[i]
+    return ColumnMoves(columns, places, inv_sd, units, weights)
+
+
+@kernel
+def settle_moves(
+    rng: Rng, moves: ColumnMoves, new: Floats, log_ratio: Floats, starts: Ints, B: Floats
+) -> bool:
+    """Accept or refuse every move; `new` and B become the weights that hold.
+
+    Return whether there are columns with more than two levels.
+    """
+    any_levels = False
+    for i in range(log_ratio.size):
+        is_accepted = math.log(uniform(rng)) < log_ratio[i]
+        d = moves.columns[i]
+        any_levels |= starts[d + 1] - starts[d] > 1
+        for k in range(B.shape[0]):
+            if not is_accepted:
+                new[k, i] = moves.weights[k, i]
+            B[k, moves.places[i]] = new[k, i] / moves.inv_sd[i]
+    return any_levels
 
 
 @kernel

@@ -139,6 +139,8 @@ def fill_normals(rng: Rng, out: Floats) -> None:
 @kernel
 def gamma(rng: Rng, shape: float) -> float:
     """Draw from the gamma distribution with unit scale."""
+    if not 0.0 < shape < np.inf:
+        return np.nan  # which would be refused for ever
     boost = 1.0
     if shape < 1.0:
         boost = uniform(rng) ** (1.0 / shape)

@@ -59,8 +59,8 @@ def move_births(
 
 def log_prior(weights: FloatArray, share: float, alpha: float, weight_variance: float) -> float:
     """Return the log density of one more feature, of weights w and probability pi: alpha / pi p(w)."""
-    log_p = -0.5 * (np.square(weights) / weight_variance + math.log(weight_variance) + _LOG_2PI)
-    return math.log(alpha) - math.log(share) + float(log_p.sum())
+    log_norm = weights.size * (math.log(weight_variance) + _LOG_2PI)
+    return math.log(alpha / share) - 0.5 * (float(weights @ weights) / weight_variance + log_norm)
 
 
 class _Births:
@@ -80,12 +80,13 @@ class _Births:
             return
         weights = shared.B * self._inv_sd
         birth, fitted = self._fit(Birth(weights, np.zeros(weights.shape[1]), 0.5, width, True))
-        screened = _screen(fitted.log_likelihood + self._log_ratio(birth, fitted))
+        log_ratio = self._log_ratio(birth, fitted)
+        screened = _screen(fitted.log_likelihood + log_ratio)
         if not self._accepts(screened):
             return
         messages = self._messages(birth)
         found = self._shards.call_each(Shard.judge_birth, messages)
-        log_ratio = math.fsum(one[0] for one in found) + self._log_ratio(birth, fitted)
+        log_ratio += math.fsum(one[0] for one in found)
         rows = [one[1] for one in found]
         if not self._accepts(log_ratio - screened) or sum(rows) == 0:
             return
@@ -110,12 +111,13 @@ class _Births:
         new = weights[k].copy()
         weights[k] = 0.0
         birth, fitted = self._fit(Birth(weights, new, float(share), k, False))
-        screened = _screen(fitted.log_likelihood + self._log_ratio(birth, fitted))
+        log_ratio = self._log_ratio(birth, fitted)
+        screened = _screen(fitted.log_likelihood + log_ratio)
         if not self._accepts(-screened):
             return
         messages = self._messages(birth)
         found = self._shards.call_each(Shard.judge_birth, messages)
-        log_ratio = math.fsum(one[0] for one in found) + self._log_ratio(birth, fitted)
+        log_ratio += math.fsum(one[0] for one in found)
         if self._accepts(screened - log_ratio):
             self._shards.send_each(Shard.settle_birth, messages)
             self._rearrange(np.delete(np.arange(width), k))

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +16,12 @@ from glfm.kernels.jit import Rng
 from glfm.sampling.start_features import StartFeatures
 
 Counts = NDArray[np.int64]
+Array = TypeVar("Array", Counts, FloatArray)
+
+
+def add_up(parts: Sequence[Array]) -> Array:
+    """Add arrays of shards, in shard order; a single one is returned as it is."""
+    return parts[0] if len(parts) == 1 else reduce(np.add, parts)
 
 
 @dataclass(frozen=True, eq=False)

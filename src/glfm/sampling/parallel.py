@@ -22,7 +22,7 @@ from glfm.kernels.random import fork, integer_below
 from glfm.kernels.scores import draw_factors
 from glfm.sampling.births import move_births
 from glfm.sampling.feature_moves import move_features
-from glfm.sampling.messages import CellMessage, Counts, FlipMessage, ProposalMessage, Sums
+from glfm.sampling.messages import CellMessage, Counts, FlipMessage, ProposalMessage, Sums, add_up
 from glfm.sampling.parameters import Shared, draw_alpha, draw_weights, feature_prior
 from glfm.sampling.problem import LocalProblem, Problem
 from glfm.sampling.shard import Shard
@@ -165,8 +165,7 @@ class ParallelSweep:
         inv_sd = 1.0 / np.sqrt(self.problem.per_pseudo_column(shared.variance))
         found = self.shards.call(Shard.sums, (shared.width, inv_sd))
         ZZ, ZY, squares, counts = (
-            np.sum([getattr(one, name) for one in found], axis=0)
-            for name in ("ZZ", "ZY", "squares", "counts")
+            add_up([getattr(one, name) for one in found]) for name in ("ZZ", "ZY", "squares", "counts")
         )
         return Sums(ZZ, ZY, squares, np.arange(shared.width), counts)
 
@@ -196,7 +195,7 @@ class ParallelSweep:
         problem, shards = self.problem, self.shards
         bias, width = int(problem.priors.bias), shared.width
         counts = self._counts or shards.call(Shard.count, width)
-        total = np.sum(counts, axis=0)
+        total = add_up(counts)
         log_odds = np.zeros(width)
         draw_log_odds(shared.rng, total[bias:], problem.n_rows, log_odds[bias:])
         inv_sd = 1.0 / np.sqrt(problem.per_pseudo_column(shared.variance))
@@ -226,8 +225,8 @@ class ParallelSweep:
         bias = int(self.problem.priors.bias)
         width = bias + order.size
         padded = [_padded(one, width) for one in counts]
-        total = np.sum(padded, axis=0)
-        order = np.concatenate([np.arange(bias), order])
+        total = add_up(padded)
+        order = np.concatenate((np.arange(bias), order))
         layout = order[(order < bias) | (total[order] > 0)]
         self._counts = [one[layout] for one in padded]
         self.shards.send(Shard.rearrange, layout)
@@ -273,7 +272,7 @@ class ParallelSweep:
             )
             found = self.shards.call(Shard.gains, message)
             for i, move in enumerate(moves):
-                gains = np.sum([one[i] for one in found], axis=0)
+                gains = add_up([one[i] for one in found])
                 move.settle(shared, gains, self.problem.priors.weight_variance, adapt)
 
     def move_weights(self, shared: Shared) -> None:

@@ -84,6 +84,11 @@ class Problem:
             dtype=np.int64,
         )
 
+    @cached_property
+    def moving_columns(self) -> tuple[int, ...]:
+        """The columns with thresholds or a scale that move."""
+        return tuple(d for d, kind in enumerate(self.kinds.values()) if kind.n_steps)
+
     @property
     def n_free_rows(self) -> int:
         """Number of rows that may have features; rows are pinned only where this process has them."""

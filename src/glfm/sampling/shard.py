@@ -16,7 +16,7 @@ from glfm.kernels.births import choose_rows, propose_feature, residuals, sweep_b
 from glfm.kernels.cells_out import sweep_cells_out
 from glfm.kernels.column_weights import bound_pseudo, draw_levels_of_moves, list_features, sum_slopes
 from glfm.kernels.jit import Rng
-from glfm.kernels.parallel import gram_matrix, rearrange, scatter, sweep_shard
+from glfm.kernels.parallel import enlarged, gram_matrix, rearrange, scatter, sweep_shard, with_room
 from glfm.kernels.random import fork
 from glfm.kernels.row_sums import count_rows, sum_rows, sums_of_squares, sums_over
 from glfm.kernels.thresholds import level_gains
@@ -76,8 +76,8 @@ class Shard:
     Y: FloatArray
     scattered: NDArray[Any] | None = None
     stop: Event | None = None
-    _kept_bounds: tuple[FloatArray, CellBounds] | None = None
-    _kept_moves: tuple[Rng, list[BlockOfMoves]] | None = None
+    _kept_bounds: tuple[bytes, CellBounds] | None = None
+    _kept_moves: tuple[bytes, list[BlockOfMoves]] | None = None
 
     def sample(self, message: StartMessage) -> FloatArray:
         """Return what pseudo-observations are expected in some free rows, NaN in the holes."""
@@ -111,38 +111,48 @@ class Shard:
         """Update the features of all rows and their holes; return the sums over the rows."""
         problem, prior = self.problem, message.prior
         rng, row, width = message.rng.copy(), 0, len(message.weights)
-        counts, in_use = self.count(width), _features_in_use(message)
+        counts, in_use = self._with_room(self.count(width), _features_in_use(message))
         while row < problem.n_rows:
             look(self.stop)
-            room = self.Z.shape[1]
-            counts, in_use = _enlarged(counts, (room,)), _with_room(in_use, room)
             rows = Rows(self.Z, counts, self.Y, message.inv_sd, *problem.holes, problem.pinned_rows)
             end = min(row + _ROWS_AT_ONCE, problem.n_rows)
             row, width, needed = sweep_shard(rng, rows, width, prior, in_use, message.is_guest, row, end)
-            if needed > room:
-                self.Z = _enlarged(self.Z, (self.Z.shape[0], max(needed, 2 * room)))
+            if needed > self.Z.shape[1]:
+                self._make_room(needed)
+                counts, in_use = self._with_room(counts, in_use)
         return self.sums((width, message.inv_sd), in_use.order[: width - prior.bias])
 
     def flip_cells_out(self, message: FlipMessage) -> Flipped:
         """Update the features of all rows with pseudo-observations integrated out, then draw these."""
         problem, prior = self.problem, message.prior
         rng, known = message.rng.copy(), len(message.weights)
-        width, counts, in_use = known, self.count(known), _features_in_use(message)
+        width = known
+        counts, in_use = self._with_room(self.count(known), _features_in_use(message))
         sd = np.sqrt(message.variance)
         for begin, end, cells in self._cells(message.theta):
             row = begin
             while row < end:
-                room = self.Z.shape[1]
-                counts, in_use = _enlarged(counts, (room,)), _with_room(in_use, room)
                 rows = Rows(self.Z, counts, self.Y, message.inv_sd, *problem.holes, problem.pinned_rows)
                 row, width, needed = sweep_cells_out(
                     rng, rows, cells, sd, width, prior, in_use, message.is_guest, begin, row, end
                 )
-                if needed > room:
-                    self.Z = _enlarged(self.Z, (self.Z.shape[0], max(needed, 2 * room)))
+                if needed > self.Z.shape[1]:
+                    self._make_room(needed)
+                    counts, in_use = self._with_room(counts, in_use)
         weights = in_use.weights[:width] / message.inv_sd
         draw_cells(rng, problem, self.Z, width, weights, message.variance, message.theta, self.Y, self.stop)
         return Flipped(counts[:width], in_use.order[: width - prior.bias], weights[known:])
+
+    def _make_room(self, width: int) -> None:
+        """Make room for at least so many features."""
+        self.Z = enlarged(self.Z, self.Z.shape[0], max(width, 2 * self.Z.shape[1]))
+
+    def _with_room(self, counts: Counts, in_use: FeaturesInUse) -> tuple[Counts, FeaturesInUse]:
+        """Return copies with as much room for features as Z has."""
+        room = self.Z.shape[1]
+        larger = np.zeros(room, dtype=np.int64)
+        larger[: counts.size] = counts
+        return larger, with_room(in_use, room)
 
     def sums(self, message: tuple[int, FloatArray], order: Counts | None = None) -> Sums:
         """Return the sums over the rows of the first `width` features, in units of the noise."""
@@ -162,7 +172,7 @@ class Shard:
         """Let feature j be what feature `layout[j]` was; one that stands beyond what is known has no row."""
         known = self.Z.shape[1]
         if layout.size > known:
-            self.Z = _enlarged(self.Z, (self.Z.shape[0], 2 * layout.size))
+            self._make_room(layout.size)
         rearrange(self.Z, known, layout)
 
     def overlap(self, message: tuple[int, int, int]) -> tuple[FloatArray, FloatArray]:
@@ -188,7 +198,7 @@ class Shard:
         """Let the proposed feature stand behind `width` others."""
         assert self.scattered is not None
         if width >= self.Z.shape[1]:
-            self.Z = _enlarged(self.Z, (self.Z.shape[0], 2 * width + 1))
+            self._make_room(width + 1)
         self.Z[:, width] = self.scattered
 
     def _sums_over(self, z: NDArray[Any], width: int) -> tuple[FloatArray, FloatArray]:
@@ -216,7 +226,7 @@ class Shard:
     def settle_birth(self, message: BirthMessage) -> None:
         """Let a feature that was judged be born behind the others, or die, with the same message."""
         if message.birth.feature >= self.Z.shape[1]:
-            self.Z = _enlarged(self.Z, (self.Z.shape[0], 2 * message.birth.feature + 1))
+            self._make_room(message.birth.feature + 1)
         self._sweep_birth(message, settle=True)
 
     def _sweep_birth(self, message: BirthMessage, settle: bool) -> tuple[float, int]:
@@ -265,8 +275,9 @@ class Shard:
         """Return what moves need of every block of rows; while they are few they are kept."""
         if not self.problem.keeps_bounds:
             return self._make_blocks(message)
-        if self._kept_moves is None or not np.array_equal(self._kept_moves[0], message.rng):
-            self._kept_moves = message.rng, list(self._make_blocks(message))
+        stream = message.rng.tobytes()
+        if self._kept_moves is None or self._kept_moves[0] != stream:
+            self._kept_moves = stream, list(self._make_blocks(message))
         return self._kept_moves[1]
 
     def _make_blocks(self, message: WeightMessage) -> Iterator[BlockOfMoves]:
@@ -285,6 +296,8 @@ class Shard:
             look(self.stop)
             if kept is None:
                 yield begin, end, self.problem.bounds_of_rows(slice(begin, end), theta)
+            elif len(kept.low) == end - begin:
+                yield begin, end, kept
             else:
                 yield begin, end, kept._replace(low=kept.low[begin:end], high=kept.high[begin:end])
 
@@ -299,8 +312,8 @@ class Shard:
         """Return the bounds of all cells, if they are so few that they are kept until thresholds change."""
         if not self.problem.keeps_bounds:
             return None
-        thresholds = np.concatenate(theta)
-        if self._kept_bounds is None or not np.array_equal(self._kept_bounds[0], thresholds):
+        thresholds = np.concatenate(theta).tobytes()
+        if self._kept_bounds is None or self._kept_bounds[0] != thresholds:
             self._kept_bounds = thresholds, self.problem.bounds_of_cells(theta)
         return self._kept_bounds[1]
 
@@ -345,21 +358,3 @@ def _features_in_use(message: FlipMessage) -> FeaturesInUse:
         elsewhere=message.elsewhere,
         order=np.arange(message.prior.bias, len(message.weights), dtype=np.int64),
     )
-
-
-def _with_room(in_use: FeaturesInUse, room: int) -> FeaturesInUse:
-    """Return a copy with room for more features."""
-    return FeaturesInUse(
-        weights=_enlarged(in_use.weights, (room, in_use.weights.shape[1])),
-        gram=_enlarged(in_use.gram, (room, room)),
-        log_odds=_enlarged(in_use.log_odds, (room,)),
-        elsewhere=_enlarged(in_use.elsewhere, (room,)),
-        order=_enlarged(in_use.order, (room,)),
-    )
-
-
-def _enlarged(array: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
-    """Return a copy with more room, zero where there was nothing."""
-    out = np.zeros(shape, dtype=array.dtype)
-    out[tuple(slice(n) for n in array.shape)] = array
-    return out

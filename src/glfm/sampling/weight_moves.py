@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
 
 from glfm.frames.column import FloatArray
-from glfm.kernels.arrays import ARGMAX, ColumnMoves
-from glfm.kernels.column_weights import log_returns, propose_weights
-from glfm.kernels.random import fork, integer_below, uniform
-from glfm.sampling.messages import WeightMessage, WeightSlopes
+from glfm.kernels.column_weights import choose_moves, log_returns, propose_weights, settle_moves
+from glfm.kernels.random import fork
+from glfm.sampling.messages import WeightMessage, WeightSlopes, add_up
 from glfm.sampling.parameters import Shared
 from glfm.sampling.problem import Problem
 from glfm.sampling.shard import Shard
@@ -25,7 +23,9 @@ def move_weights(problem: Problem, shards: ShardGroup, shared: Shared) -> None:
     but for those of the other levels where a column has more than two; there the one whose weights move is
     drawn afterwards. Those of other cells are not drawn: the caller does.
     """
-    moves = _choose(problem, shared)
+    moves = choose_moves(
+        shared.rng, problem.columns_with_levels, *problem.cell_forms, shared.variance, shared.B
+    )
     if not moves.weights.size:
         return
     theta = tuple(one.copy() for one in shared.theta)
@@ -41,34 +41,12 @@ def move_weights(problem: Problem, shards: ShardGroup, shared: Shared) -> None:
     there = _add_up(shards.call_each(Shard.weight_slopes, messages(new)))
     log_returns(moves.weights, new, there.slopes, there.bends, variance, back)
     log_ratio = there.values - here.values + back - forth
-    accepted = [math.log(uniform(shared.rng)) < one for one in log_ratio]
-    weights = np.where(accepted, new, moves.weights)
-    shared.B[:, moves.places] = weights / moves.inv_sd
-    starts = problem.cell_forms[2]
-    if (starts[moves.columns + 1] - starts[moves.columns] > 1).any():
-        shards.send_each(Shard.settle_weights, messages(weights))
-
-
-def _choose(problem: Problem, shared: Shared) -> ColumnMoves:
-    """Return the present weights of one pseudo-column, at random, of every column with levels."""
-    form, aux, starts = problem.cell_forms
-    columns = problem.columns_with_levels
-    n_free = starts[columns + 1] - starts[columns]
-    places = starts[columns] + np.array(
-        [integer_below(shared.rng, n) for n in n_free.tolist()], dtype=np.int64
-    )
-    variance = shared.variance[columns]
-    # Of two levels the other one has noise of its own.
-    others = np.where(form[columns] == ARGMAX, n_free == 1, aux[columns] / variance)
-    inv_sd = 1.0 / np.sqrt(variance)
-    weights = np.ascontiguousarray(shared.B[:, places]) * inv_sd
-    return ColumnMoves(columns, places, inv_sd, 1.0 / np.sqrt(1.0 + others), weights)
+    if settle_moves(shared.rng, moves, new, log_ratio, problem.cell_forms[2], shared.B):
+        shards.send_each(Shard.settle_weights, messages(new))
 
 
 def _add_up(found: Sequence[WeightSlopes]) -> WeightSlopes:
-    """Add the sums of the shards, in shard order."""
-    if len(found) == 1:
-        return found[0]
+    """Add the sums of the shards."""
     return WeightSlopes(
-        *(np.sum([getattr(one, name) for one in found], axis=0) for name in ("values", "slopes", "bends"))
+        *(add_up([getattr(one, name) for one in found]) for name in ("values", "slopes", "bends"))
     )
