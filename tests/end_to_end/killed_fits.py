@@ -82,7 +82,7 @@ def at_random(name: str, directory: Path, n_kills: int) -> dict[str, object]:
     path, done = directory / "run.ckpt", directory / "done"
     moments = random.Random(name)
     kills, found, reached, in_writing = 0, [], [], 0
-    while kills < n_kills or path.exists():
+    while kills < n_kills or path.exists() or not found:
         number = child(lambda: done.write_text(digest(fit(name, path))) and None)
         if kills < n_kills:
             time.sleep(moments.uniform(0.0, 0.5 * seconds))

@@ -1,5 +1,7 @@
 """Tiny tables of every kind, small enough for their posterior to be enumerated."""
 
+from functools import cache
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -13,12 +15,19 @@ from glfm.kinds.positive import Positive
 from glfm.kinds.real import Real
 from glfm.sampling.priors import Priors
 from glfm.sampling.problem import LocalProblem, Problem
-from glfm.testing import simulate_prior
+from glfm.testing import Enumeration, enumerate_posterior, simulate_prior
 from kind_examples import PLAIN_ARGUMENTS
 
+ACCURACY = 1e-4  # of enumerated probabilities: far below the Monte Carlo error
 HOLE = np.nan
 PLAIN = {"shift": 0.0, "scale": 1.0, "unit": 1.0}
 THREE = ("low", "middle", "high")
+
+
+@cache
+def posterior_of(problem: LocalProblem) -> Enumeration:
+    """Return the enumerated posterior of a table, which is computed once in a process."""
+    return enumerate_posterior(problem, accuracy=ACCURACY)
 
 
 def plain_kind(name: str, **arguments: object) -> Kind:

@@ -21,16 +21,15 @@ from glfm.sampling.problem import LocalProblem
 from glfm.sampling.shard import Shard
 from glfm.sampling.shard_group import LocalShards
 from glfm.sampling.state import State
-from glfm.testing import enumerate_posterior, visit
+from glfm.testing import visit
 
 from .checks import check
-from .tables import TABLES, simulated
+from .tables import TABLES, posterior_of, simulated
 
 pytestmark = pytest.mark.statistical
 
 FEW, MANY = 5_000, 100_000
 N_TIMES = 2  # in a sweep
-ACCURACY = 1e-4
 REFERENCE = TABLES["real, noise fixed"]
 EVERYTHING = "mixed, bias, holes, a pinned row, alpha sampled"
 SOME = [
@@ -104,7 +103,7 @@ class OnlyBirths:
 
 
 def scores(problem: LocalProblem, n_shards: int, n_sweeps: int, seed: int) -> pd.DataFrame:
-    posterior = enumerate_posterior(problem, accuracy=ACCURACY)
+    posterior = posterior_of(problem)
     sampler = partial(OnlyBirths, n_shards=n_shards)
     return posterior.scores(visit(problem, posterior, n_sweeps, seed=seed, make_sampler=sampler))
 

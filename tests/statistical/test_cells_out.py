@@ -11,10 +11,10 @@ from glfm.kernels.arrays import Matrices, ObservedCells
 from glfm.sampling.collapsed import CollapsedSampler
 from glfm.sampling.problem import Problem
 from glfm.sampling.state import State
-from glfm.testing import enumerate_posterior, visit
+from glfm.testing import visit
 
 from .checks import check
-from .tables import TABLES, TWO_LEVELS, problem
+from .tables import TABLES, TWO_LEVELS, posterior_of, problem
 
 pytestmark = pytest.mark.statistical
 
@@ -32,14 +32,14 @@ class CellsOut(CollapsedSampler):
     def move_features(self, state: State, matrices: Matrices) -> Matrices:
         return matrices
 
-    def births(self, state: State, stop: object = None) -> None:
+    def births(self, state: State, steps: object = None) -> None:
         """Let no feature be born or die as a whole."""
 
 
 class Unwidened(CellsOut):
     """Forgets the features that only one row has before the others are flipped."""
 
-    def flip_cells_out(self, state: State, stop: object = None) -> None:
+    def flip_cells_out(self, state: State, steps: object = None) -> None:
         bias = int(self.problem.priors.bias)
         for k in range(bias, state.width):
             if np.count_nonzero(state.Z[:, k]) == 1:
@@ -50,12 +50,12 @@ class Unwidened(CellsOut):
 class GivenCells(CellsOut):
     """Draws weights only given the pseudo-observations."""
 
-    def move_weights(self, state: State, stop: object = None) -> None:
+    def move_weights(self, state: State, steps: object = None) -> None:
         """Move no weights with cells integrated out, which would mend what was drawn before."""
 
 
 def scores(problem: Problem, n_sweeps: int, sampler: type[CollapsedSampler] = CellsOut) -> Any:
-    posterior = enumerate_posterior(problem, accuracy=1e-4)
+    posterior = posterior_of(problem)
     return posterior.scores(visit(problem, posterior, n_sweeps, seed=4, make_sampler=sampler))
 
 

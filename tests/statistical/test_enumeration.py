@@ -14,19 +14,18 @@ from glfm.testing import enumerate_posterior, visit
 from . import reference
 from .checks import check
 from .reference import Flaws, Model
-from .tables import TABLES, simulated
+from .tables import TABLES, posterior_of, simulated
 
 pytestmark = pytest.mark.statistical
 
 N_SWEEPS = 6_000
 N_WRONG = 10_000  # of chains that are to be found out
 MANY = 60_000
-ACCURACY = 1e-4  # of the enumerated probabilities: far below the Monte Carlo error
 REFERENCE = TABLES["real, noise fixed"]
 
 
 def scores(problem: Problem, n_sweeps: int, seed: int) -> pd.DataFrame:
-    posterior = enumerate_posterior(problem, accuracy=ACCURACY)
+    posterior = posterior_of(problem)
     return posterior.scores(visit(problem, posterior, n_sweeps, seed=seed))
 
 
@@ -50,7 +49,7 @@ def test_long_chain_of_every_kind_has_the_posterior(kind: str) -> None:
 @pytest.mark.parametrize("kind", sorted(KINDS))
 def test_chain_of_every_kind_has_the_posterior_and_a_wrong_weight_prior_has_not(kind: str) -> None:
     problem = simulated(kind)
-    posterior = enumerate_posterior(problem, accuracy=ACCURACY)
+    posterior = posterior_of(problem)
     check(posterior.scores(visit(problem, posterior, N_SWEEPS, seed=2)))
     wrong = LocalProblem(problem.kinds, problem.x, replace(problem.priors, weight_variance=4.0))
     with pytest.raises(AssertionError, match="quantities are off"):

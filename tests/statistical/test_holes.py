@@ -28,11 +28,11 @@ MISLED = np.arange(N_ROWS) % 4 == 1  # of the incomplete rows these start with t
 class GivenCells(CollapsedSampler):
     """Changes the features of rows only given the pseudo-observations of their observed cells."""
 
-    def births(self, state: State, stop: Event | None = None) -> None:
+    def births(self, state: State, steps: object = None) -> None:
         """Leave whole features as they are."""
 
-    def flip_cells_out(self, state: State, stop: Event | None = None) -> None:
-        self.draw_pseudo(state, stop)
+    def flip_cells_out(self, state: State, steps: object = None) -> None:
+        self.draw_pseudo(state)
 
 
 class StaleSampler(GivenCells):

@@ -12,20 +12,19 @@ from glfm.sampling.messages import FlipMessage
 from glfm.sampling.parallel import HybridSampler
 from glfm.sampling.priors import Priors
 from glfm.sampling.problem import Problem
-from glfm.testing import enumerate_posterior, geweke_scores, visit
+from glfm.testing import geweke_scores, visit
 
 from .checks import check
-from .tables import TABLES, plain_kind, simulated
+from .tables import TABLES, plain_kind, posterior_of, simulated
 
 pytestmark = pytest.mark.statistical
 
 FEW, WRONG, MANY = 5_000, 8_000, 60_000  # sweeps; of a chain that is to be found out
-ACCURACY = 1e-4
 EVERYTHING = "mixed, bias, holes, a pinned row, alpha sampled"
 
 
 def scores(problem: Problem, n_shards: int, n_sweeps: int, seed: int) -> Any:
-    posterior = enumerate_posterior(problem, accuracy=ACCURACY)
+    posterior = posterior_of(problem)
     sampler = partial(HybridSampler, n_shards=n_shards)
     return posterior.scores(visit(problem, posterior, n_sweeps, seed=seed, make_sampler=sampler))
 

@@ -50,17 +50,17 @@ def _slopes(cells: ObservedCells, mean: Floats, r: Floats, c: Floats) -> None:
     for s in range(r.size):
         r[s] = c[s] = 0.0
     for i in range(cells.n[0]):
-        p, value = cells.points[i], cells.values[i]
-        r[p], c[p] = (value[0] - mean[p]) * value[2], value[2]
+        p, value, inverse = cells.points[i], cells.values[i, 0], cells.values[i, 2]
+        r[p], c[p] = (value - mean[p]) * inverse, inverse
     for i in range(cells.n[1]):
         p, sign = cells.pairs[i], cells.signs[i]
         _, slope, bend = half_line_slopes(sign * mean[p] * _ROOT_HALF)
         r[p], c[p] = sign * slope * _ROOT_HALF, bend * 0.5
     for i in range(cells.n[2]):
-        p, limit = cells.intervals[i], cells.limits[i]
-        _, r[p], c[p] = interval_slopes(limit[0], limit[1], mean[p], limit[3])
+        p, limits = cells.intervals[i], cells.limits
+        _, r[p], c[p] = interval_slopes(limits[i, 0], limits[i, 1], mean[p], limits[i, 3])
     for i in range(cells.n[3]):
-        first, last, w = cells.choices[i]
+        first, last, w = cells.choices[i, 0], cells.choices[i, 1], cells.choices[i, 2]
         _slopes_of_choice(first, last, w, mean, r, c)
 
 

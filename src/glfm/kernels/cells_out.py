@@ -41,7 +41,7 @@ def keep_excess(
     """
     sd = math.sqrt(variance)
     for i in range(cells.n[3]):
-        first, last, w = cells.choices[i]
+        first, last, w = cells.choices[i, 0], cells.choices[i, 1], cells.choices[i, 2]
         if w < last:
             excess[first] = (y[w] * inv_sd[w] - mean[w]) / sd
         else:

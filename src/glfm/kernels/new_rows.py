@@ -134,7 +134,7 @@ def gibbs_pass(
     )
     shrink = math.sqrt(v / (1.0 + j * draw.weight_variance))
     for i in range(cells.n[3]):  # the pseudo-observations stay where they are
-        first, last, w = cells.choices[i]
+        first, last, w = cells.choices[i, 0], cells.choices[i, 1], cells.choices[i, 2]
         if w < last:
             excess[first] *= shrink
     return j

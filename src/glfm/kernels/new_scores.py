@@ -139,7 +139,7 @@ def draw_new_scores(
             )
             v = 1.0 + draw.weight_variance * length * length
             for i in range(observed.n[3]):  # the pseudo-observations stay where they are
-                first, last, w = observed.choices[i]
+                first, last, w = observed.choices[i, 0], observed.choices[i, 1], observed.choices[i, 2]
                 if w < last:
                     excess[first] = (y[w] - mean[w]) / math.sqrt(v)
         states.n_singletons[n], states.length[n] = j, length

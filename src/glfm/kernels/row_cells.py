@@ -74,6 +74,7 @@ def list_cells(
     `low` and `high` are the row's bounds; the other fields of `bounds` describe the columns.
     """
     cells, observed = scratch.cells, scratch.observed
+    values, limits, choices = cells.values, cells.limits, cells.choices
     form, aux, starts = bounds.form, bounds.aux, bounds.starts
     n_points = n_pairs = n_intervals = n_choices = 0
     for d in range(form.size):
@@ -88,25 +89,20 @@ def list_cells(
                 cells.pairs[n_pairs], cells.signs[n_pairs] = first, 1.0 if a == 0.0 else -1.0
                 n_pairs += 1
             else:
-                choice = cells.choices[n_choices]
-                choice[0], choice[1], choice[2] = first, last, first + int(a)
+                choices[n_choices, 0], choices[n_choices, 1] = first, last
+                choices[n_choices, 2] = first + int(a)
                 n_choices += 1
             continue
         inv_sd = 1.0 / sd[d]
         noise = aux[d] * inv_sd * inv_sd
         if a == b:
-            value = cells.values[n_points]
-            value[0], value[1], value[2] = a * inv_sd, noise, 1.0 / (1.0 + noise)
+            values[n_points, 0], values[n_points, 1] = a * inv_sd, noise
+            values[n_points, 2] = 1.0 / (1.0 + noise)
             cells.points[n_points] = first
             n_points += 1
         else:
-            limit = cells.limits[n_intervals]
-            limit[0], limit[1], limit[2], limit[3] = (
-                a * inv_sd,
-                b * inv_sd,
-                noise,
-                1.0 / math.sqrt(1.0 + noise),
-            )
+            limits[n_intervals, 0], limits[n_intervals, 1] = a * inv_sd, b * inv_sd
+            limits[n_intervals, 2], limits[n_intervals, 3] = noise, 1.0 / math.sqrt(1.0 + noise)
             cells.intervals[n_intervals] = first
             n_intervals += 1
     cells.n[0], cells.n[1], cells.n[2], cells.n[3] = n_points, n_pairs, n_intervals, n_choices
@@ -163,8 +159,9 @@ def draw_choices(
     rng: Rng, cells: ObservedCells, mean: Floats, variance: float, excess: Floats, y: Floats
 ) -> None:
     """Draw the pseudo-observations of cells with more than two levels."""
+    choices = cells.choices
     for i in range(cells.n[3]):
-        first, last, w = cells.choices[i]
+        first, last, w = choices[i, 0], choices[i, 1], choices[i, 2]
         excess[first] = draw_largest(rng, first, last, w, mean, variance, excess[first], y)
 
 
@@ -180,8 +177,8 @@ def draw_pseudo(
         s = cells.pairs[i]
         y[s] = _draw_of_two(rng, cells.signs[i], mean[s], variance)
     for i in range(cells.n[2]):
-        s, limit = cells.intervals[i], cells.limits[i]
-        y[s] = _draw_between(rng, limit[0], limit[1], limit[2], mean[s], variance)
+        s, limits = cells.intervals[i], cells.limits
+        y[s] = _draw_between(rng, limits[i, 0], limits[i, 1], limits[i, 2], mean[s], variance)
     draw_choices(rng, cells, mean, variance, excess, y)
 
 
@@ -199,10 +196,10 @@ def _log_mass(a: float, b: float) -> float:
 @kernel
 def _log_likelihood_of_choices(cells: ObservedCells, mean: Floats, variance: float, excess: Floats) -> float:
     """Return the log probability of the cells with more than two levels, given the excesses."""
-    total, sd = 0.0, math.sqrt(variance)
+    total, sd, choices = 0.0, math.sqrt(variance), cells.choices
     scale = 1.0 / sd
     for i in range(cells.n[3]):
-        first, last, w = cells.choices[i]
+        first, last, w = choices[i, 0], choices[i, 1], choices[i, 2]
         top = excess[first] if w == last else mean[w] + excess[first] * sd
         for s in range(first, last):
             if s != w:
@@ -221,6 +218,7 @@ def log_likelihood(
     Every cell adds a negative number, so that the sum may stop, at minus infinity, below what is `needed`.
     """
     points, values, pairs, signs = cells.points, cells.values, cells.pairs, cells.signs
+    intervals, limits = cells.intervals, cells.limits
     is_plain = variance == 1.0
     total = 0.0
     for i in range(cells.n[0]):
@@ -237,9 +235,9 @@ def log_likelihood(
     for i in range(cells.n[2]):
         if total < needed:
             break
-        m, limit = mean[cells.intervals[i]], cells.limits[i]
-        unit = limit[3] if is_plain else 1.0 / math.sqrt(variance + limit[2])
-        mass = _log_mass((limit[0] - m) * unit, (limit[1] - m) * unit)
+        m = mean[intervals[i]]
+        unit = limits[i, 3] if is_plain else 1.0 / math.sqrt(variance + limits[i, 2])
+        mass = _log_mass((limits[i, 0] - m) * unit, (limits[i, 1] - m) * unit)
         if mass > 0.0:
             product *= mass
             if product < _SMALL:
