@@ -32,7 +32,7 @@ from glfm.kinds import Kind
 from glfm.kinds.categorical import Categorical
 from glfm.kinds.count import Count
 from glfm.kinds.ordinal import Ordinal
-from glfm.sampling.collapsed import CollapsedSampler
+from glfm.sampling.collapsed import CollapsedSampler, OneShard
 from glfm.sampling.priors import Priors
 from glfm.sampling.problem import LocalProblem, Problem
 from glfm.sampling.state import State
@@ -103,11 +103,12 @@ def measure(kinds: list[Kind], n_rows: int, n_features: int, repeats: int) -> di
             sampler.draw_alpha(state)
             sampler.draw_weights(state, matrices)
             sampler.move_scales(state)
-            sampler.move_weights(state)
+            steps = OneShard(problem, state)
+            sampler.move_weights(state, steps)
             times.append(time.perf_counter())
-            sampler.births(state)
+            sampler.births(state, steps)
             times.append(time.perf_counter())
-            sampler.flip_cells_out(state)
+            sampler.flip_cells_out(state, steps)
             times.append(time.perf_counter())
             for name, took in zip(parts, np.diff(times), strict=True):
                 parts[name] += float(took)
