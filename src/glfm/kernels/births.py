@@ -1,9 +1,9 @@
 """Births and deaths of whole features, with their rows and all pseudo-observations integrated out.
 
-The weights of a new feature are proposed from what the other features leave unexplained. The residual of a
-pseudo-column is the derivative of its cell's log probability by its mean, E[y | x] - m: a function of the
-cells and of the other features alone. A mixture of rows with and without a feature w is fitted to the
-residuals of some rows, as if the log probability of a row's cells changed by sum_s (r_s w_s - c_s w_s^2 / 2).
+The weights of a new feature are proposed from what the other features leave unexplained: residuals, which are
+functions of the cells and of the other features alone, see `kernels.row_slopes`. A mixture of rows with and
+without a feature w is fitted to the residuals of some rows, as if the log probability of a row's cells
+changed by sum_s (r_s w_s - c_s w_s^2 / 2).
 
 Of what is proposed the exact probabilities of `kernels.row_cells` judge, with the excess of cells with more
 than two levels held. Everything is in units of the noise.
@@ -13,55 +13,18 @@ import math
 
 import numpy as np
 
-from glfm.kernels.arrays import Birth, CellBounds, ObservedCells, Rows
+from glfm.kernels.arrays import Birth, CellBounds, Rows
 from glfm.kernels.cells_out import keep_excess, write_levels
-from glfm.kernels.gaussian import half_line_slopes, interval_slopes
 from glfm.kernels.jit import Features, Floats, Ints, Rng, kernel
 from glfm.kernels.random import fork, gamma, normal, uniform
 from glfm.kernels.row_cells import draw_choices, list_cells, log_likelihood, row_scratch, sum_weights
+from glfm.kernels.row_slopes import row_slopes
 
 _LOG_ROOT_2PI = 0.5 * math.log(2.0 * math.pi)
-_ROOT_HALF = math.sqrt(0.5)
-_LOGIT = 1.28  # a logistic choice with means times this is close to a choice with standard normal noise
 _N_STEPS = 10  # of the fit of a mixture
 _FIRST_SHARE = 0.1  # of the rows, with which the fit starts
 _TRUST = 0.6  # how much of the evidence of the rows a proposal is as narrow as
 _LARGE = 30.0  # a log ratio beside whose exponential 1 is nothing
-
-
-@kernel
-def _slopes_of_choice(first: int, last: int, w: int, mean: Floats, r: Floats, c: Floats) -> None:
-    """Compute residuals and curvatures of a cell with more than two levels, as of a logistic choice."""
-    top = 0.0
-    for s in range(first, last):
-        top = max(top, mean[s])
-    total = math.exp(-_LOGIT * top)
-    for s in range(first, last):
-        total += math.exp(_LOGIT * (mean[s] - top))
-    for s in range(first, last):
-        p = math.exp(_LOGIT * (mean[s] - top)) / total
-        r[s] = _LOGIT * ((1.0 if s == w else 0.0) - p)
-        c[s] = _LOGIT * _LOGIT * p * (1.0 - p)
-
-
-@kernel
-def _slopes(cells: ObservedCells, mean: Floats, r: Floats, c: Floats) -> None:
-    """Compute residuals and curvatures of a row's pseudo-columns, which are zero in the holes."""
-    for s in range(r.size):
-        r[s] = c[s] = 0.0
-    for i in range(cells.n[0]):
-        p, value, inverse = cells.points[i], cells.values[i, 0], cells.values[i, 2]
-        r[p], c[p] = (value - mean[p]) * inverse, inverse
-    for i in range(cells.n[1]):
-        p, sign = cells.pairs[i], cells.signs[i]
-        _, slope, bend = half_line_slopes(sign * mean[p] * _ROOT_HALF)
-        r[p], c[p] = sign * slope * _ROOT_HALF, bend * 0.5
-    for i in range(cells.n[2]):
-        p, limits = cells.intervals[i], cells.limits
-        _, r[p], c[p] = interval_slopes(limits[i, 0], limits[i, 1], mean[p], limits[i, 3])
-    for i in range(cells.n[3]):
-        first, last, w = cells.choices[i, 0], cells.choices[i, 1], cells.choices[i, 2]
-        _slopes_of_choice(first, last, w, mean, r, c)
 
 
 @kernel
@@ -76,7 +39,7 @@ def residuals(
     for i in range(chosen.size):
         observed = list_cells(cells.low[i], cells.high[i], cells, sd, scratch)
         sum_weights(weights, Z[chosen[i], : weights.shape[0]], scratch.mean)
-        _slopes(observed, scratch.mean, r[i], c[i])
+        row_slopes(observed, scratch.mean, r[i], c[i])
 
 
 @kernel

@@ -144,7 +144,9 @@ class ParallelSweep:
             self.rescale(shared, sums)
         self.move_scales(shared, adapt)
         self.move_weights(shared)
-        if weighted:
+        if weighted and shared.sweep % 2 == 0:  # as costly as the rest of a sweep
+            self.move_scores(shared)
+        elif weighted:
             self.draw_cells(shared)
         else:
             self.births(shared)
@@ -181,6 +183,11 @@ class ParallelSweep:
         """
         counts = self._counts or self.shards.call(Shard.count, shared.width)
         self._counts = move_births(self.problem, self.shards, shared, counts)
+
+    def move_scores(self, shared: Shared) -> None:
+        """Scores given weights, with pseudo-observations integrated out, which are drawn afterwards."""
+        self.shards.send_each(Shard.move_scores, self._flip_messages(shared)[0])
+        self._counts = None
 
     def flip_cells_out(self, shared: Shared) -> None:
         """Features given weights, with pseudo-observations integrated out, which are drawn afterwards."""

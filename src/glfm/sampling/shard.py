@@ -19,6 +19,7 @@ from glfm.kernels.jit import Rng
 from glfm.kernels.parallel import enlarged, gram_matrix, rearrange, scatter, sweep_shard, with_room
 from glfm.kernels.random import fork
 from glfm.kernels.row_sums import count_rows, sum_rows, sums_of_squares, sums_over
+from glfm.kernels.scores_cells_out import sweep_scores_out
 from glfm.kernels.thresholds import level_gains
 from glfm.kernels.weights import are_finite, row_means
 from glfm.sampling.messages import (
@@ -142,6 +143,16 @@ class Shard:
         weights = in_use.weights[:width] / message.inv_sd
         draw_cells(rng, problem, self.Z, width, weights, message.variance, message.theta, self.Y, self.stop)
         return Flipped(counts[:width], in_use.order[: width - prior.bias], weights[known:])
+
+    def move_scores(self, message: FlipMessage) -> None:
+        """Update the scores of all rows with pseudo-observations integrated out, then draw these."""
+        problem, rng, width = self.problem, message.rng.copy(), len(message.weights)
+        in_use, sd = _features_in_use(message), np.sqrt(message.variance)
+        rows = Rows(self.Z, self.count(width), self.Y, message.inv_sd, *problem.holes, problem.pinned_rows)
+        for begin, end, cells in self._cells(message.theta):
+            sweep_scores_out(rng, rows, cells, sd, width, message.prior.bias, in_use, begin, end)
+        weights = message.weights / message.inv_sd
+        draw_cells(rng, problem, self.Z, width, weights, message.variance, message.theta, self.Y, self.stop)
 
     def _make_room(self, width: int) -> None:
         """Make room for at least so many features."""
