@@ -68,12 +68,13 @@ def performance() -> str:
         f"Machine: {machine(found['machine'])}."
         + (" A quick run: growth in rows from 5,000 to 80,000 only." if found["quick"] else ""),
         "",
-        "| rows | columns | features | sweep / floor | bound | features, moves, weights, cells |",
+        "| rows | columns | features | sweep / floor | target | features given Y, moves, weights, births, cells out |",
         "|---:|---|---:|---:|---:|---|",
     ]
     kinds = ["55 with two levels"] * 3 + ["20 mixed"]
-    for r, columns, bound in zip(found["sweeps"], kinds, (2.5, 2.5, 2.5, 4.0), strict=True):
-        parts = ", ".join(f"{r[f'{part}_share']:.0%}" for part in ("features", "moves", "weights", "cells"))
+    for r, columns, bound in zip(found["sweeps"], kinds, (0.45, 0.45, 0.45, 1.0), strict=True):
+        steps = ("features", "moves", "weights", "births", "cells")
+        parts = ", ".join(f"{r[f'{step}_share']:.0%}" for step in steps)
         lines.append(
             f"| {r['rows']:,} | {columns} | {r['features']} | {r['ratio']:.2f} | {bound} | {parts} |"
         )
@@ -83,8 +84,8 @@ def performance() -> str:
         f"- A sweep over three rows takes {found['small_us']:.0f} µs.",
         f"- Cost grows like rows^{grow['rows']:.2f}"
         + (" (5,000 to 500,000)" if not found["quick"] else "")
-        + f", columns^{grow['columns']:.2f} (10 to 80; the drawing of cells alone columns^{grow['columns, cells']:.2f}), "
-        f"features^{grow['features']:.2f} (5 to 40).",
+        + f", columns^{grow['columns']:.2f} (10 to 80; the last step alone columns^{grow['columns, cells']:.2f}), "
+        f"features^{grow['features']:.2f} (10 to 60).",
         f"- `import glfm` takes {start['import']:.2f} s; a first fit with nothing compiled {start['first_fit']:.0f} s, "
         f"the first fit of the next process {start['next_process']:.1f} s.",
         f"- A fit of {memory['rows']:,} rows of 20 mixed columns, two chains at once, peaks at {memory['peak_gib']:.1f} "
