@@ -126,7 +126,7 @@ def test_chain_has_the_posterior(name: str) -> None:
 
 def run_plainly(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the loop over the rows run as plain Python, so that steps of it can be replaced."""
-    for name in ("sweep_scores_out", "_move_score"):
+    for name in ("sweep_scores_out", "move_score"):
         step = getattr(scores_cells_out, name)
         monkeypatch.setattr(scores_cells_out, name, getattr(step, "py_func", step))
     monkeypatch.setattr(glfm.sampling.shard, "sweep_scores_out", scores_cells_out.sweep_scores_out)
@@ -134,7 +134,7 @@ def run_plainly(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_proposal_without_a_way_back_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     run_plainly(monkeypatch)
-    monkeypatch.setattr(scores_cells_out, "_log_proposal", lambda *_: 0.0)
+    monkeypatch.setattr(scores_cells_out, "log_proposal", lambda *_: 0.0)
     with pytest.raises(AssertionError, match="quantities are off"):
         check(scores(CASES["two levels"]))
 

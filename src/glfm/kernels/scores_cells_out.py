@@ -24,7 +24,7 @@ _TRUST = 0.9  # how much of the curvature a proposal of scores is as narrow as
 
 
 @kernel
-def _log_proposal(v: float, log_odds: float, g: float, h: float, is_shared: bool) -> float:
+def log_proposal(v: float, log_odds: float, g: float, h: float, is_shared: bool) -> float:
     """Return the log probability, up to a constant, of proposing a score; 0 is a feature that is absent."""
     if v == 0.0:
         return 0.0
@@ -47,7 +47,7 @@ def _log_target(v: float, log_odds: float, is_shared: bool) -> float:
 
 
 @kernel
-def _move_score(
+def move_score(
     rng: Rng,
     cells: ObservedCells,
     old: float,
@@ -77,8 +77,8 @@ def _move_score(
     for s in range(mean.size):
         without[s] += new * w[s]
     log_ratio = _log_target(new, log_odds, is_shared) - _log_target(old, log_odds, is_shared)
-    log_ratio += _log_proposal(old, log_odds, g, h, is_shared)
-    log_ratio -= _log_proposal(new, log_odds, g, h, is_shared)
+    log_ratio += log_proposal(old, log_odds, g, h, is_shared)
+    log_ratio -= log_proposal(new, log_odds, g, h, is_shared)
     needed = here - log_ratio + math.log(uniform(rng))
     there = log_likelihood(cells, without, 1.0, excess, needed)
     if not there > needed:
@@ -126,7 +126,7 @@ def sweep_scores_out(
             elif not is_known:  # what the row has not leaves residuals as they are
                 row_slopes(observed, mean, r, c)
                 is_known = True
-            a[k], here = _move_score(
+            a[k], here = move_score(
                 rng,
                 observed,
                 old,
