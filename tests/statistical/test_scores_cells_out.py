@@ -21,8 +21,8 @@ from glfm.sampling.state import State
 from glfm.testing import score_table
 
 from .checks import check
+from .level_probabilities import HIGH, ordered, three_levels, two_levels
 from .tables import plain_kind
-from .test_weight_moves import HIGH, ordered, three_levels, two_levels
 
 pytestmark = pytest.mark.statistical
 

@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.typing import NDArray
-from scipy import special, stats
 
 from glfm.kinds import Kind
 from glfm.sampling import weight_moves
@@ -19,6 +18,7 @@ from glfm.sampling.state import State
 from glfm.testing import score_table
 
 from .checks import check
+from .level_probabilities import HIGH, ordered, three_levels, two_levels
 from .tables import plain_kind
 
 pytestmark = pytest.mark.statistical
@@ -27,7 +27,6 @@ N_MOVES = 6_000
 GRID = np.linspace(-6.0, 6.0, 121)
 Floats = NDArray[np.float64]
 
-HIGH = 0.8  # the second threshold; the first is 0
 SOME = [0.0, 1.0, 1.0, 0.0, 1.0, 0.0, 0.0, 1.0]  # which rows have the feature
 SCORES = [0.0, 1.4, -0.6, 0.0, 2.1, 0.0, 0.0, -1.2]
 
@@ -51,24 +50,6 @@ CASES = {
     "ordinal": Case(plain_kind("ordinal"), [0, 2, 1, 0, 2, 1, np.nan, 2], np.array([SOME]).T),
     "three levels": Case(plain_kind("categorical"), [0, 2, 0, 0, 1, 0, np.nan, 2], np.zeros((8, 0))),
 }
-
-
-def two_levels(m: Floats, x: int) -> Floats:
-    """Return the probability of a level if the first has mean m and the other mean 0."""
-    return np.asarray(special.ndtr((1.0 if x == 0 else -1.0) * m / np.sqrt(2.0)))
-
-
-def ordered(m: Floats, x: int) -> Floats:
-    """Return the probability of a level between thresholds."""
-    edges = np.array([-np.inf, 0.0, HIGH, np.inf])
-    return np.asarray(special.ndtr(edges[x + 1] - m) - special.ndtr(edges[x] - m))
-
-
-def three_levels(a: Floats, b: Floats, x: int) -> Floats:
-    """Return the probability of a level if the three have means a, b and 0: both differences are positive."""
-    means = np.stack(np.broadcast_arrays(a, b, np.zeros(())), axis=-1)
-    gaps = np.stack([means[..., x] - means[..., i] for i in range(3) if i != x], axis=-1)
-    return np.asarray(stats.multivariate_normal(np.zeros(2), [[2.0, 1.0], [1.0, 2.0]]).cdf(gaps))
 
 
 def moments(a: Floats, b: Floats) -> dict[str, Floats]:
