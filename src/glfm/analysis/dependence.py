@@ -8,7 +8,8 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from glfm.analysis.effects import central, influence
+from glfm.analysis.effects import central
+from glfm.analysis.influence import influence
 from glfm.analysis.mutual_information import mutual_information
 from glfm.errors import SchemaError, check_mass
 from glfm.frames.column import FloatArray

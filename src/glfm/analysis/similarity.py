@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from glfm.analysis.effects import influence
+from glfm.analysis.influence import influence
 from glfm.errors import SchemaError
 from glfm.frames.column import FloatArray
 from glfm.posterior.fit import Fit

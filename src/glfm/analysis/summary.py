@@ -11,8 +11,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from glfm.analysis.consensus import Axis, Consensus
 from glfm.analysis.dependence import Dependence
-from glfm.analysis.effects import central, feature_effects, implications, noticeable
+from glfm.analysis.effects import central, contrasts, implications, noticeable
 from glfm.errors import SchemaError, check_name
 from glfm.frames.column import FloatArray
 from glfm.frames.dtypes import object_array
@@ -21,14 +22,15 @@ from glfm.kinds.cells import Cells
 from glfm.kinds.links import VALUE_LIMIT
 from glfm.posterior.alignment import Alignment
 from glfm.posterior.fit import Fit
-from glfm.posterior.rows import Rows
+from glfm.posterior.rows import Rows, TrainingRows
+from glfm.posterior.spacing import spaced
 from glfm.sampling.draws import column_cells
 
 #: Names in tables and pictures: the observed cells, the pattern without a feature, all remaining patterns.
 EMPIRICAL, NONE, OTHER = "empirical", "none", "other"
 
 RARE = 0.03  # share of rows below which a feature is called rare
-UNSTABLE = 0.5  # share of draws below which it is called unstable
+YES_NO, SCALE = "yes/no", "scale"  # forms of a feature
 
 _MASS = 0.9  # of all intervals
 _TOP = 5  # patterns that are shown unless said otherwise
@@ -36,6 +38,8 @@ _GRID = 200  # points of a density
 _TAIL = 0.005  # share of the observed cells that a grid may leave out on each side
 _MOST_GROUPS = 200
 _FEWEST_BINS, _MOST_BINS = 5, 200
+_SHARE_DRAWS = 40  # from which the interval of a share is taken
+_COMPONENTS = 1000  # pairs of a row and a draw that a distribution is averaged over
 _LOG_HIGHEST = math.log(VALUE_LIMIT)  # of a density
 
 Pattern = str | Iterable[str]
@@ -47,17 +51,26 @@ def pattern_name(features: Iterable[str]) -> str:
 
 
 class Summary:
-    """Features F1, F2, ... of the representative draw, and what all draws say of them."""
+    """Features F1, F2, ... of the whole posterior, and what follows from them."""
 
     def __init__(self, fit: Fit) -> None:
         self.fit = fit
         self._problem = fit.problem
-        self._draws = fit.draws
 
     @cached_property
     def aligned(self) -> Alignment:
         """The representative draw, and its features' counterparts in the other draws."""
-        return Alignment.of(self._draws)
+        return Alignment.of(self.fit.draws)
+
+    @cached_property
+    def consensus(self) -> Consensus:
+        """The features of the whole posterior."""
+        return Consensus(self.fit)
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the reported features, those that explain most first."""
+        return self.consensus.names[: self.consensus.n_reported]
 
     @cached_property
     def dependence(self) -> Dependence:
@@ -68,60 +81,83 @@ class Summary:
 
     @cached_property
     def effects(self) -> pd.DataFrame:
-        """What each feature changes in each column; see `feature_effects`."""
-        return feature_effects(self.fit, self.aligned, _MASS)
-
-    @cached_property
-    def shares(self) -> pd.DataFrame:
-        """Share of rows of each feature, its interval over draws, the number of rows, and stability."""
-        aligned = self.aligned
-        each = np.full(aligned.partner.shape, np.nan)
-        for t, draw in enumerate(self._draws):
-            found = np.flatnonzero(aligned.found[t])
-            each[t, found] = draw.Z[:, aligned.partner[t, found]].mean(axis=0)
-        low, high = central(each, _MASS)
-        return pd.DataFrame(
-            {
-                "share": aligned.reference.mean(axis=0),
-                "lower": low,
-                "upper": high,
-                "rows": aligned.reference.sum(axis=0),
-                "stability": aligned.found.mean(axis=0),
-            },
-            index=pd.Index(aligned.names, dtype=object),
-        )
+        """How rows with each feature differ from others in each column; see `GLFM.effects`."""
+        return contrasts(self.consensus, _MASS)
 
     @cached_property
     def features(self) -> pd.DataFrame:
-        """One row per feature; see `GLFM.features`."""
-        table = self.shares.copy()
+        """One row per reported feature; see `GLFM.features`."""
+        return self._table(self.consensus, self.effects)
+
+    def features_of(self, top: int | None, explain: float | None) -> pd.DataFrame:
+        """Return at most `top` features, or as many as explain a share of the field."""
+        if top is not None and (not isinstance(top, int) or isinstance(top, bool) or top < 1):
+            raise SchemaError(f"top is a whole number of features from 1 on, not {top!r}.")
+        if explain is not None and not (isinstance(explain, int | float) and 0.0 < explain <= 1.0):
+            raise SchemaError(f"explain is a share between 0 and 1, not {explain!r}.")
+        n = self.consensus.count(top, explain)
+        if n <= self.consensus.n_reported:
+            return self.features.iloc[:n].copy()
+        more = self.consensus.with_count(n)
+        return self._table(more, contrasts(more, _MASS))
+
+    def _table(self, consensus: Consensus, effects: pd.DataFrame) -> pd.DataFrame:
+        n, axes = consensus.n_reported, consensus.axes[: consensus.n_reported]
+        yes_no = np.array([not axis.is_scale for axis in axes], dtype=np.bool_)
+        share = np.array(
+            [
+                consensus.memberships(consensus.rows, int(t), np.arange(self._problem.n_rows)).mean(axis=0)
+                for t in consensus.draws[spaced(consensus.draws.size, _SHARE_DRAWS)]
+            ]
+        ).reshape(-1, n)
+        low, high = central(share, _MASS)
+        table = pd.DataFrame(
+            {
+                "form": np.array([SCALE if axis.is_scale else YES_NO for axis in axes], dtype=object),
+                "share": np.where(yes_no, consensus.probabilities.mean(axis=0), np.nan),
+                "lower": np.where(yes_no, low, np.nan),
+                "upper": np.where(yes_no, high, np.nan),
+                "rows": np.where(yes_no, consensus.has.sum(axis=0), 0),
+                "explained": [axis.explained for axis in axes],
+                "reproducibility": [axis.reproducibility for axis in axes],
+                "stability": [axis.stability for axis in axes],
+            },
+            index=pd.Index(consensus.names[:n], dtype=object),
+        )
         words, status = [], []
-        for name in table.index:
-            mine = self.effects[self.effects["feature"] == name]
+        for name, axis in zip(table.index, axes, strict=True):
+            mine = effects[effects["feature"] == name]
             words.append("; ".join(implications(mine, self._problem.kinds)))
-            status.append(feature_status(table.loc[name], bool(noticeable(mine).any())))
+            status.append(_status(axis, float(table["share"][name]), bool(noticeable(mine).any())))
         table["status"] = np.array(status, dtype=object)
         table["implications"] = np.array(words, dtype=object)
         return table
 
     @property
     def clear(self) -> list[str]:
-        """The features that are neither rare, unstable nor faint."""
+        """The features and scales that are neither rare, unstable nor faint."""
         return list(self.features.index[self.features["status"] == "clear"])
 
-    def activations(self, rows: Rows) -> dict[str, FloatArray]:
-        """Return the probability of each feature for each row.
+    @property
+    def traits(self) -> list[str]:
+        """The features that make patterns: clear ones that a row has or has not, or all of these."""
+        yes_no = self.features[self.features["form"] == YES_NO]
+        clear = yes_no[yes_no["status"] == "clear"]
+        return list(clear.index if len(clear) else yes_no.index)
 
-        It is the share of draws in which the row has the feature, among the draws in which the feature is
-        found again (at least half of their rows in common); the representative draw always counts.
-        """
-        aligned = self.aligned
-        total = np.zeros((rows.n_rows, len(aligned.names)))
-        for t in range(len(self._draws)):
-            mine = np.flatnonzero(aligned.found[t])
-            total[:, mine] += rows.features(t)[:, aligned.partner[t, mine]]
-        share = total / aligned.found.sum(axis=0)
-        return {name: share[:, k] for k, name in enumerate(aligned.names)}
+    @cached_property
+    def explained(self) -> pd.DataFrame:
+        """Share of the field explained by the first features, one row per number of features."""
+        consensus = self.consensus
+        each = np.array([axis.explained for axis in consensus.axes])
+        table = {"explained": np.cumsum(each), "reproduced": np.arange(each.size) < consensus.n_reported}
+        return pd.DataFrame(table, index=pd.Index(np.arange(1, each.size + 1), name="features"))
+
+    def activations(self, rows: Rows) -> dict[str, FloatArray]:
+        """Return the probability of each feature for each row, and the mean place on each scale."""
+        of_fit = rows is self.consensus.rows or isinstance(rows, TrainingRows)
+        share = self.consensus.probabilities if of_fit else self.consensus.activations(rows)
+        return {name: share[:, k] for k, name in enumerate(self.names)}
 
     # ---- patterns
 
@@ -142,14 +178,14 @@ class Summary:
         return table.iloc[:top]
 
     def _chosen(self, features: Sequence[str] | None) -> list[str]:
-        names = self.aligned.names
+        names = list(self.features.index[self.features["form"] == YES_NO])
         if features is None:
-            return names
+            return self.traits
         if isinstance(features, str):
             raise SchemaError(f'features is a list of names such as ["F1", "F2"], not {features!r}.')
         chosen = list(dict.fromkeys(features))
         for name in chosen:
-            check_name(name, names, "feature")
+            check_name(name, names, "yes/no feature")
         return chosen
 
     def _row_patterns(
@@ -157,7 +193,7 @@ class Summary:
     ) -> tuple[list[str], NDArray[np.intp], NDArray[np.bool_]]:
         """Return names of the patterns, the most common first, each row's pattern, and their features."""
         chosen = self._chosen(features)
-        Z = self.aligned.reference[:, [self.aligned.names.index(name) for name in chosen]]
+        Z = self.consensus.has[:, [self.names.index(name) for name in chosen]]
         bits, codes, count = np.unique(Z, axis=0, return_inverse=True, return_counts=True)
         order = np.argsort(-count, kind="stable")
         names = [pattern_name(np.array(chosen, dtype=object)[row]) for row in bits[order]]
@@ -199,35 +235,46 @@ class Summary:
     def read_patterns(self, patterns: Iterable[Pattern] | None) -> dict[str, list[str]]:
         """Return given patterns, or the most common ones of the clear features, by name."""
         if patterns is None:
-            patterns = self.patterns(_TOP, features=self.clear).index
+            patterns = self.patterns(_TOP).index
         elif isinstance(patterns, str):
             patterns = [patterns]
         found = {}
         for pattern in patterns:
             parts = pattern.replace(" ", "").split("+") if isinstance(pattern, str) else list(pattern)
             parts = [] if parts in ([NONE], [""]) else parts
-            chosen = sorted(self._chosen(parts), key=self.aligned.names.index)
+            chosen = sorted(self._chosen(parts), key=self.names.index)
             found[pattern_name(chosen)] = chosen
         return found
 
     # ---- columns under patterns
 
-    def cells(self, column: str, features: Sequence[str], n: int = 1) -> Cells:
-        """Return `n` equal cells of a column in a row with these features and no others.
+    def pattern_rows(self, features: Sequence[str]) -> NDArray[np.intp]:
+        """Return the rows that have these features and no others of `traits`."""
+        counted = [name for name in self.names if name in {*self.traits, *features}]
+        has = self.consensus.has[:, [self.names.index(name) for name in counted]]
+        return np.flatnonzero((has == np.isin(counted, list(features))).all(axis=1))
 
-        Draws in which one of the features is not found again say nothing of the pattern and are left out.
+    def cells(self, column: str, features: Sequence[str], n: int = 1) -> Cells:
+        """Return `n` equal cells of a column, as a row drawn from those with a pattern has them.
+
+        What else these rows have stays as it is, under draws in turn. A pattern that no row has is that of
+        all rows, whose distribution no caller shows.
         """
-        aligned, d = self.aligned, self._problem.names.index(column)
-        part, bias = self._problem.slices[d], int(self._problem.priors.bias)
-        at = [aligned.names.index(name) for name in features]
-        locations, draws = [], []
-        for t in np.flatnonzero(aligned.found[:, at].all(axis=1)):
-            draw = self._draws[int(t)]
-            location = draw.weights[:bias, part].sum(axis=0)
-            location = location + draw.weights[bias + aligned.partner[t, at], part].sum(axis=0)
-            locations.append(np.tile(location, (n, 1)))
-            draws.append(draw)
-        return column_cells(draws, d, locations)
+        rows = self.pattern_rows(features)
+        return self._cells_of(column, rows if rows.size else np.arange(self._problem.n_rows), n)
+
+    def _cells_of(self, column: str, rows: NDArray[np.intp], n: int) -> Cells:
+        d, used = self._problem.names.index(column), self.consensus.draws
+        part = self._problem.slices[d]
+        some = rows[spaced(rows.size, _COMPONENTS)]
+        some = np.repeat(some, max(_COMPONENTS // some.size // 4, 1))
+        draws = used[np.arange(some.size) % used.size]
+        locations = np.empty((some.size, part.stop - part.start))
+        for t in np.unique(draws):
+            at = np.flatnonzero(draws == t)
+            locations[at] = self.consensus.rows.location(int(t), some[at], part)
+        each = [np.tile(location, (n, 1)) for location in locations]
+        return column_cells([self.fit.draws[int(t)] for t in draws], d, each)
 
     def density(
         self, column: str, patterns: Iterable[Pattern] | None = None, grid: Any = None
@@ -242,7 +289,7 @@ class Summary:
             if grid is not None:
                 raise SchemaError(f"Column {column!r} has levels: a grid is for columns of numbers.")
             share = np.bincount(seen.astype(np.intp), minlength=kind.n_levels) / max(seen.size, 1)
-            shares = {name: self.cells(column, some).probabilities[0] for name, some in chosen.items()}
+            shares = {name: self._shares(column, some) for name, some in chosen.items()}
             levels = kind.decode(np.arange(kind.n_levels, dtype=np.float64))
             return pd.DataFrame(
                 {EMPIRICAL: share} | shares, index=pd.Index(levels, name=column, dtype=object)
@@ -250,9 +297,18 @@ class Summary:
         at = self._grid(column, kind, seen, chosen) if grid is None else np.asarray(grid, dtype=np.float64)
         columns = {EMPIRICAL: empirical(at, seen, kind)}
         for name, features in chosen.items():
+            if not self.pattern_rows(features).size:
+                columns[name] = np.full(at.size, np.nan)
+                continue
             log_density = self.cells(column, features, at.size).log_density(at)
             columns[name] = np.exp(np.minimum(log_density, _LOG_HIGHEST))
         return pd.DataFrame(columns, index=pd.Index(at, name=column))
+
+    def _shares(self, column: str, features: Sequence[str]) -> FloatArray:
+        """Return probabilities of the levels in rows with a pattern; NaN if there are none."""
+        if not self.pattern_rows(features).size:
+            return np.full(self._problem.kinds[column].n_levels, np.nan)
+        return np.asarray(self.cells(column, features).probabilities[0])
 
     def _grid(self, column: str, kind: Kind, seen: FloatArray, chosen: dict[str, list[str]]) -> FloatArray:
         """Return values that cover what was seen, and the patterns as far as it may matter."""
@@ -273,16 +329,12 @@ class Summary:
         return np.sort(np.append(kind.atoms, at))
 
 
-def feature_status(row: pd.Series[Any], has_effect: bool) -> str:
-    """Return the status of a feature, a row of `Summary.shares`."""
-    if row["rows"] <= 1:
-        return "single"
-    if row["stability"] < UNSTABLE:
+def _status(axis: Axis, share: float, has_effect: bool) -> str:
+    """Return what a reader should know first about a feature."""
+    if not axis.is_reproduced:
         return "unstable"
-    if row["share"] < RARE:
+    if share < RARE:  # that of a scale is NaN
         return "rare"
-    if row["share"] > 1.0 - RARE:
-        return "everywhere"
     return "clear" if has_effect else "faint"
 
 

@@ -34,8 +34,8 @@ class Exploring(TransformerMixin, Fitted):  # type: ignore[misc]
     def activations(self) -> Any:
         """Return the probability of each feature F1, F2, ... for each row of the fit.
 
-        Names are those of `features()`. It is the share of draws in which the row has the feature, among the
-        draws in which the feature is found again, which `stability` counts. For an array the answer is an
+        Names are those of `features()`. It is the share of draws in which the row has the feature; for a
+        scale, the row's mean place on it, from 0 (lowest of all rows) to 1. For an array the answer is an
         array.
         """
         return self._activations(None)
@@ -56,48 +56,63 @@ class Exploring(TransformerMixin, Fitted):  # type: ignore[misc]
 
     def get_feature_names_out(self, input_features: object = None) -> NDArray[np.object_]:
         """Return the names of the features, F1, F2, ..., the columns of `activations` and `transform`."""
-        return np.array(self._summary.aligned.names, dtype=object)
+        return np.array(self._summary.names, dtype=object)
 
-    def features(self) -> pd.DataFrame:
-        """Return one row per feature of the representative draw, the most common first.
+    def features(self, top: int | None = None, explain: float | None = None) -> pd.DataFrame:
+        """Return the features of the whole posterior, those that explain most first.
 
-        The representative draw is the one of least expected loss over all draws, where the loss between two
-        draws is the squared difference of the number of features that two rows share, summed over pairs of
-        rows. A feature is found again in another draw if at least half of the rows that have either of the
-        two have both.
+        They are directions of the field, which is what the features of each row say of its cells, averaged
+        over the draws of all chains. k directions lose least of it in squared distance; among these the
+        axes are those on which rows differ least like a normal distribution. There are as many as are
+        found again, with a correlation of at least 0.9 over rows, by both halves of the chains and in
+        resampled rows.
+
+        Parameters
+        ----------
+        top
+            At most so many.
+        explain
+            As many as explain this share of the field, such as 0.8, also if chains do not agree on them:
+            their status is then "unstable", and `activations()` has no column for them. (`max_features` of
+            the model is another thing: it bounds the features of every draw.)
 
         Returns
         -------
         pandas.DataFrame
-            `share` (of rows), `lower` and `upper` (90 % of it over the draws in which the feature is found),
-            `rows`, `stability` (share of draws in which it is found), `status` and `implications`: what it
-            does in words, largest effects first.
+            `form`: "yes/no" if the positions of rows fall into two groups, or "scale" (low to high) if they
+            do not. `share` of the rows that have a yes/no feature, `lower` and `upper` (90 % over draws),
+            and `rows`, how many have it more likely than not. `explained`: its share of the variance
+            of the field. `reproducibility`: the correlation between what two halves of the chains find, and
+            `stability`: that between all rows and resampled ones. `status` and `implications`: how rows with
+            the feature differ from the others (high from low on a scale), in words, largest effects first.
 
             `status` tells features worth reading from others: "clear"; "faint" (no effect that a person
-            would notice: half a standard deviation of a number or an ordinal, 0.1 of a level's probability);
-            "rare" (below 3 % of the rows); "everywhere" (above 97 %); "unstable" (found in fewer than half
-            of the draws); "single" (one row, which is how the model speaks of an outlier).
+            would notice: half a standard deviation of a number or an ordinal, 0.1 of a level's share);
+            "rare" (below 3 % of the rows); "unstable" (not found again).
         """
-        return self._summary.features.copy()
+        return self._summary.features_of(top, explain)
 
     def effects(self) -> pd.DataFrame:
-        """Return what each feature changes in each column, all other features of a row left as they are.
+        """Return how rows with each feature differ from rows without it, in each column.
 
         Returns
         -------
         pandas.DataFrame
             One row per `feature` and `column`, and per `level` where there are some (None: a number, or an
-            ordinal column as a whole). `without` and `with` the feature: the mean of a number, the mean
-            position (from 1) of an ordinal, the probability of a level, averaged over rows and draws.
-            `effect` is the difference in standard deviations, of the column's pseudo-observations or of being
-            at the level; `lower` and `upper` hold 90 % of it over draws.
+            ordinal column as a whole). `without` and `with` the feature: the mean of the observed numbers,
+            the mean position (from 1) of an ordinal, the share of a level, averaged over draws. Of a scale
+            they are those of its lower and its upper third. `effect` is the difference in standard
+            deviations of the column, on the pseudo-scale for numbers; `lower` and `upper` hold 90 % of it
+            over draws and resampled rows.
         """
         return self._summary.effects.copy()
 
     def patterns(
         self, top: int | None = None, *, by: str | None = None, features: Sequence[str] | None = None
     ) -> pd.DataFrame:
-        """Return the combinations of features that rows of the representative draw have, most common first.
+        """Return the combinations of yes/no features that rows have, most common first.
+
+        A row has a feature if it has it more likely than not.
 
         Parameters
         ----------
@@ -107,7 +122,7 @@ class Exploring(TransformerMixin, Fitted):  # type: ignore[misc]
             A column: then the share of each pattern among the rows at each of its values, one row per value,
             with what is beyond `top` as "other".
         features
-            Names of the features that count, such as ["F1", "F2"]; None: all.
+            Names of the features that count, such as ["F1", "F2"]; None: the clear ones, or all if none is.
 
         Returns
         -------
@@ -120,7 +135,10 @@ class Exploring(TransformerMixin, Fitted):  # type: ignore[misc]
     def density(
         self, column: str, patterns: Iterable[Pattern] | None = None, grid: ArrayLike | None = None
     ) -> pd.DataFrame:
-        """Return the distribution of a column in rows with given patterns, averaged over draws.
+        """Return the distribution of a column in the rows with given patterns, averaged over rows and draws.
+
+        Whatever else these rows have stays as it is: the distributions under all patterns, times their
+        shares, add up to that of the column.
 
         Parameters
         ----------

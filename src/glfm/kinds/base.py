@@ -347,6 +347,16 @@ class Kind(ABC):
         """Return the probability of every level for each row, rows x levels."""
         return np.empty((location.shape[0], 0))
 
+    def profile(self, location: FloatArray, variance: float, theta: FloatArray, spread: float) -> FloatArray:
+        """Return what is expected of each cell as a point, so that distances are comparable over kinds.
+
+        Numbers are in standard deviations of the column, on the pseudo-scale; levels are 2 sqrt(probability),
+        so that a column of many levels weighs as much as one of two.
+        """
+        if self.n_levels:
+            return 2.0 * np.sqrt(self.probabilities(location, variance, theta))
+        return self.direction * location / math.sqrt(spread if spread > 0.0 else 1.0)
+
     # ---- distribution of a cell over draws
 
     @abstractmethod

@@ -1,0 +1,130 @@
+"""Directions of a matrix in which its rows are least normal: independent components by cumulants.
+
+The rows are projected on their leading principal components, scaled to variance 1, and rotated, two axes at a
+time, so that the sum over axes of skewness^2 / 12 + excess kurtosis^2 / 48 is largest: an expansion of the
+distance from a normal distribution (Comon 1994). An axis with two levels has either skewness or, if both
+levels are equally common, a negative kurtosis. The answer is a function of the matrix alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import comb
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
+
+from glfm.frames.column import FloatArray
+
+_ANGLES = np.linspace(0.0, np.pi / 2, 91)[:-1]
+_COS, _SIN = np.cos(_ANGLES), np.sin(_ANGLES)
+# Moments of both turned axes, for every angle, are these times the moments a^3, a^2 b, a b^2, ...
+_BOTH = np.append(_COS, -_SIN), np.append(_SIN, _COS)
+_THIRD = np.column_stack([comb(3, j) * _BOTH[0] ** (3 - j) * _BOTH[1] ** j for j in range(4)])
+_FOURTH = np.column_stack([comb(4, j) * _BOTH[0] ** (4 - j) * _BOTH[1] ** j for j in range(5)])
+_MOST_SWEEPS = 40
+_N_STARTS = 4  # the principal components, and random rotations of them
+_NOTHING = 1e-10  # share of the variance below which a principal component is rounding
+
+
+@dataclass(frozen=True, eq=False)
+class Components:
+    """Axes of a matrix: `(matrix - center) @ directions` has uncorrelated columns of variance 1."""
+
+    center: FloatArray
+    directions: FloatArray
+
+    def sources(self, matrix: FloatArray) -> FloatArray:
+        """Return the positions of rows on the axes."""
+        return np.asarray((matrix - self.center) @ self.directions)
+
+
+class Whitened:
+    """Principal components of a matrix, of which any number can be rotated."""
+
+    def __init__(self, matrix: FloatArray) -> None:
+        self.center = matrix.mean(axis=0) if matrix.size else np.zeros(matrix.shape[1])
+        left, size, right = np.linalg.svd(matrix - self.center, full_matrices=False)
+        kept = size**2 > _NOTHING * max(float((size**2).sum()), 1e-300)
+        self._left, self._size, self._right = left[:, kept], size[kept], right[kept]
+
+    @property
+    def rank(self) -> int:
+        """How many components there are."""
+        return self._size.size
+
+    @cached_property
+    def shares(self) -> FloatArray:
+        """Share of the variance of each principal component, the largest first."""
+        return np.asarray(self._size**2 / (self._size**2).sum())
+
+    def components(self, k: int, first: int = 0) -> Components:
+        """Return `k` axes in the space of the principal components from number `first` on."""
+        n_rows, some = len(self._left), slice(first, first + k)
+        rotation = _rotation(self._left[:, some] * np.sqrt(n_rows))
+        scaled = self._right[some].T / self._size[some] * np.sqrt(n_rows)
+        return Components(self.center, scaled @ rotation)
+
+
+def _rotation(white: FloatArray) -> FloatArray:
+    """Return the best rotation of white columns, from several starts."""
+    k = white.shape[1]
+    rng = np.random.default_rng(k)
+    best, found = -np.inf, np.eye(k)
+    for i in range(_N_STARTS if k > 1 else 1):
+        start = np.eye(k) if i == 0 else np.linalg.qr(rng.standard_normal((k, k)))[0]
+        rotation = _rotate_pairs(white @ start, start)
+        sources = white @ rotation
+        squares = sources * sources
+        value = float(_distance((squares * sources).mean(axis=0), (squares * squares).mean(axis=0)).sum())
+        if value > best:
+            best, found = value, rotation
+    return found
+
+
+def _rotate_pairs(sources: FloatArray, rotation: FloatArray) -> FloatArray:
+    """Rotate pairs of axes until none gains."""
+    k, columns = sources.shape[1], list(np.ascontiguousarray(sources.T))
+    turned = list(rotation.T.copy())
+    for _ in range(_MOST_SWEEPS):
+        moved = False
+        for i in range(k - 1):
+            for j in range(i + 1, k):
+                value = _contrast(columns[i], columns[j])
+                best = int(np.argmax(value))
+                if value[best] > value[0] * (1.0 + 1e-6) + 1e-9:
+                    moved = True
+                    for pair in (columns, turned):
+                        a, b = pair[i], pair[j]
+                        pair[i] = _COS[best] * a + _SIN[best] * b
+                        pair[j] = _COS[best] * b - _SIN[best] * a
+        if not moved:
+            break
+    return np.array(turned).T
+
+
+def _contrast(a: FloatArray, b: FloatArray) -> FloatArray:
+    """Return the sum of both distances from a normal, for every angle by which two axes are turned."""
+    aa, ab, bb = a * a, a * b, b * b
+    third = np.array([aa @ a, aa @ b, bb @ a, bb @ b]) / a.size
+    fourth = np.array([aa @ aa, aa @ ab, ab @ ab, bb @ ab, bb @ bb]) / a.size
+    each = _distance(_THIRD @ third, _FOURTH @ fourth)
+    return np.asarray(each[: _ANGLES.size] + each[_ANGLES.size :])
+
+
+def _distance(third: FloatArray, fourth: FloatArray) -> FloatArray:
+    """Return the distance from a normal of sources of variance 1, by their moments."""
+    return np.asarray(third**2 / 12.0 + (fourth - 3.0) ** 2 / 48.0)
+
+
+def match_axes(a: FloatArray, b: FloatArray) -> tuple[NDArray[np.intp], FloatArray]:
+    """Match the columns of `a` to those of `b` (as many or more), one to one.
+
+    Return the column of `b` for each of `a` and the correlation of the two over rows.
+    """
+    scaled = [(m - m.mean(axis=0)) / np.maximum(m.std(axis=0), 1e-300) for m in (a, b)]
+    correlation = np.asarray(scaled[0].T @ scaled[1] / len(a))
+    mine, theirs = linear_sum_assignment(-np.abs(correlation))
+    return theirs[np.argsort(mine)].astype(np.intp), correlation[mine, theirs][np.argsort(mine)]

@@ -1,0 +1,299 @@
+"""Features of the whole posterior: axes of the average field that halves of the chains reproduce.
+
+The loss of k axes is the expected squared distance, over draws, between the field (`glfm.analysis.field`) and
+its best approximation by a constant and k axes. It is least for the leading k principal components of the
+average field; within them the axes are those whose positions are least normal (`glfm.analysis.components`).
+There are as many as the data reproduce: the largest k for which every axis is found again, with a correlation
+of at least 0.9 over rows, by both halves of the chains and when rows are resampled.
+
+An axis whose positions fall into two groups is a feature that a row has or has not; another is a scale.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from glfm.analysis.components import Components, Whitened, match_axes
+from glfm.analysis.field import Field
+from glfm.frames.column import FloatArray
+from glfm.posterior.fit import Fit
+from glfm.posterior.rows import Rows, TrainingRows
+from glfm.posterior.spacing import spaced
+
+#: Correlation from which an axis counts as found again.
+REPRODUCED = 0.9
+
+_MOST_AXES = 12  # that are looked for
+_MOST_MORE = 12  # further axes, for the curve of what is explained
+_MOST_ROWS = 2000  # from which axes are found
+_ROWS_PER_AXIS = 10
+_N_RESAMPLED = 4
+
+_SMOOTH = 0.2  # sd of the smoothing of positions, whose sd is 1
+_DEPTH = 2.0  # of a valley between two groups: the lower of its sides over its bottom
+_SMALLEST_GROUP = 0.02
+_MOST_POSITIONS = 20_000
+_ROWS_AT_ONCE = 4096
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One direction of the field.
+
+    Attributes
+    ----------
+    threshold
+        Position from which on a row has the feature; None: the axis is a scale.
+    explained
+        Share of the variance of the average field.
+    reproducibility
+        Correlation over rows of the axes of two halves of the chains, averaged over all ways to halve them.
+    stability
+        Correlation with the axes of resampled rows, averaged over resamples.
+    """
+
+    threshold: float | None
+    explained: float
+    reproducibility: float
+    stability: float
+
+    @property
+    def is_scale(self) -> bool:
+        """Whether rows have more or less of it, not all or nothing."""
+        return self.threshold is None
+
+    @property
+    def is_reproduced(self) -> bool:
+        """Whether it is found again, by halves of the chains and in resampled rows."""
+        return min(self.reproducibility, self.stability) >= REPRODUCED
+
+
+class Consensus:
+    """The axes of a fit, those that are reproduced first, each by how much it explains."""
+
+    def __init__(self, fit: Fit) -> None:
+        self.fit = fit
+        self._field = Field(fit)
+        self._rows = TrainingRows(fit)
+        self._some = spaced(fit.problem.n_rows, _MOST_ROWS)
+        groups = self._field.groups()
+        means = [self._field.mean(self._rows, group, self._some) for group in groups]
+        weights = np.array([group.size for group in groups], dtype=np.float64)
+        self._mean = np.asarray(np.tensordot(weights / weights.sum(), np.array(means), axes=1))
+        self._halves = [
+            tuple(np.mean([means[g] for g in half], axis=0) for half in halves)
+            for halves in _splits(len(groups))
+        ]
+        self._whitened = Whitened(self._mean)
+        self.n_reported = 0  # set by _find
+        self._components, axes = self._find()
+        self._components, self.axes = self._oriented(axes)
+
+    # ---- axes
+
+    def _find(self) -> tuple[Components, list[Axis]]:
+        """Return the reproduced axes, then others that explain more."""
+        most = min(_MOST_AXES, self._whitened.rank, self._some.size // _ROWS_PER_AXIS)
+        halves = [tuple(Whitened(mean) for mean in pair) for pair in self._halves]
+        resampled = [Whitened(self._mean[rows]) for rows in _resamples(self._some.size)]
+        best: tuple[Components, FloatArray] | None = None
+        for k in range(1, most + 1):
+            found = self._whitened.components(k)
+            again = np.array([self._halved(found, k, halves), self._resampled(found, k, resampled)])
+            if (again >= REPRODUCED).all():
+                best = found, again
+        k = 0 if best is None else best[1].shape[1]
+        parts, agreements = ([best[0]], [best[1]]) if best is not None else ([], [])
+        more = min(self._whitened.rank - k, _MOST_MORE)
+        if more > 0:
+            parts.append(self._whitened.components(more, k))
+            agreements.append(np.full((2, more), np.nan))
+        self.n_reported = k
+        directions = np.hstack([part.directions for part in parts] or [np.zeros((self._mean.shape[1], 0))])
+        components = Components(self._whitened.center, directions)
+        return components, self._measured(components, np.hstack(agreements or [np.zeros((2, 0))]))
+
+    def _halved(self, found: Components, k: int, halves: Sequence[tuple[Whitened, ...]]) -> FloatArray:
+        """Return how alike the axes of two halves of the chains are, one number per axis."""
+        mine = found.sources(self._mean)
+        alike = []
+        for pair, means in zip(halves, self._halves, strict=True):
+            if min(white.rank for white in pair) < k:
+                return np.zeros(k)
+            sources = [w.components(k).sources(m) for w, m in zip(pair, means, strict=True)]
+            first, second = (each[:, match_axes(mine, each)[0]] for each in sources)
+            alike.append([abs(np.corrcoef(first[:, i], second[:, i])[0, 1]) for i in range(k)])
+        return np.asarray(np.mean(alike, axis=0)) if alike else np.ones(k)
+
+    def _resampled(self, found: Components, k: int, resampled: Sequence[Whitened]) -> FloatArray:
+        """Return how alike the axes of resampled rows are, one number per axis."""
+        mine = found.sources(self._mean)
+        if min(white.rank for white in resampled) < k:
+            return np.zeros(k)
+        alike = [np.abs(match_axes(mine, w.components(k).sources(self._mean))[1]) for w in resampled]
+        return np.asarray(np.mean(alike, axis=0))
+
+    def _measured(self, components: Components, again: FloatArray) -> list[Axis]:
+        """Return what each axis explains, its agreement and its threshold."""
+        sources = components.sources(self._mean)
+        centred = self._mean - components.center
+        effects = sources.T @ centred / max(len(sources), 1)
+        total = max(float((centred**2).mean(axis=0).sum()), 1e-300)
+        explained = (effects**2).sum(axis=1) / total
+        positions = self._pooled(components)
+        return [
+            Axis(two_levels(positions[:, k]), float(explained[k]), float(again[0, k]), float(again[1, k]))
+            for k in range(sources.shape[1])
+        ]
+
+    def _pooled(self, components: Components) -> FloatArray:
+        """Return positions of some rows under some draws."""
+        draws = self._field.draws[spaced(self._field.draws.size, 40)]
+        some = self._some[spaced(self._some.size, max(_MOST_POSITIONS // draws.size, 1))]
+        each = [components.sources(self._field.of(self._rows, int(t), some)) for t in draws]
+        return np.concatenate(each)
+
+    def _oriented(self, axes: list[Axis]) -> tuple[Components, list[Axis]]:
+        """Order the axes by what they explain, and turn each so that having it, or much of it, is telling.
+
+        A feature is what fewer rows have, clearly (four in ten), or else what raises the part of the field
+        that it moves most, as is much of a scale. Pinned rows have no feature.
+        """
+        n, directions = self.n_reported, self._components.directions
+        order = [*sorted(range(n), key=lambda k: -axes[k].explained)]
+        order += sorted(range(n, len(axes)), key=lambda k: -axes[k].explained)
+        sources = self._components.sources(self._mean)
+        moved = sources.T @ (self._mean - self._components.center)
+        pinned = self.fit.rows.pinned_rows[self._some]
+        turned = []
+        for k in order:
+            axis, flip = axes[k], bool(moved[k, np.abs(moved[k]).argmax()] < 0.0)
+            if axis.threshold is not None:
+                share = float((sources[:, k] > axis.threshold).mean())
+                if not 0.4 <= share <= 0.6:
+                    flip = share > 0.5
+                if pinned.any():
+                    flip = bool(np.median(sources[pinned, k]) > axis.threshold)
+            directions[:, k] *= -1.0 if flip else 1.0
+            flipped = axis.threshold is not None and flip
+            turned.append(replace(axis, threshold=-axis.threshold) if flipped else axis)  # type: ignore[operator]
+        return Components(self._components.center, directions[:, order]), turned
+
+    @property
+    def names(self) -> list[str]:
+        """Names of all axes, those that are reported first."""
+        return [f"F{k + 1}" for k in range(len(self.axes))]
+
+    def count(self, top: int | None = None, explain: float | None = None) -> int:
+        """Return how many axes to show: those reproduced, at most `top`, or as many as explain a share."""
+        if explain is not None:
+            reached = np.cumsum([axis.explained for axis in self.axes]) >= explain - 1e-12
+            found = int(np.argmax(reached)) + 1 if reached.any() else len(self.axes)
+            return found if top is None else min(found, top)
+        return self.n_reported if top is None else min(top, self.n_reported)
+
+    def with_count(self, n: int) -> Consensus:
+        """Return the same axes, of which the first `n` are reported, reproduced or not."""
+        if n == self.n_reported:
+            return self
+        other = copy.copy(self)
+        for name in ("_sorted", "probabilities", "has"):
+            other.__dict__.pop(name, None)
+        other.n_reported = n
+        return other
+
+    # ---- rows
+
+    def memberships(self, rows: Rows, t: int, some: NDArray[np.intp]) -> FloatArray:
+        """Return which rows have each reported feature under draw number `t`; of a scale, their place.
+
+        The place on a scale is the share of positions, over rows and draws of the fit, that lie below.
+        """
+        positions = self._components.sources(self._field.of(rows, t, some))[:, : self.n_reported]
+        out = np.empty_like(positions)
+        for k, axis in enumerate(self.axes[: self.n_reported]):
+            if axis.threshold is None:
+                out[:, k] = np.searchsorted(self._sorted[:, k], positions[:, k]) / len(self._sorted)
+            else:
+                out[:, k] = positions[:, k] > axis.threshold
+        return out
+
+    @cached_property
+    def _sorted(self) -> FloatArray:
+        return np.sort(self._pooled(self._components)[:, : self.n_reported], axis=0)
+
+    def activations(self, rows: Rows) -> FloatArray:
+        """Return the share of draws in which each row has each feature, and its mean place on scales."""
+        out = np.zeros((rows.n_rows, self.n_reported))
+        for start in range(0, rows.n_rows, _ROWS_AT_ONCE):
+            some = np.arange(start, min(start + _ROWS_AT_ONCE, rows.n_rows), dtype=np.intp)
+            for t in self._field.draws:
+                out[some] += self.memberships(rows, int(t), some)
+        return out / self._field.draws.size
+
+    @cached_property
+    def probabilities(self) -> FloatArray:
+        """`activations` of the rows of the fit."""
+        return self.activations(self._rows)
+
+    @cached_property
+    def has(self) -> NDArray[np.bool_]:
+        """Which row of the fit has which feature: more likely than not; of a scale, above its middle."""
+        return self.probabilities > 0.5
+
+    @property
+    def draws(self) -> NDArray[np.intp]:
+        """Numbers of the draws that are used."""
+        return self._field.draws
+
+    @property
+    def rows(self) -> Rows:
+        """The rows of the fit."""
+        return self._rows
+
+
+def two_levels(positions: FloatArray) -> float | None:
+    """Return where positions of variance near 1 fall into two groups; None: they do not.
+
+    Their density, smoothed, must have a valley whose bottom is at most half as high as the lower of its
+    sides, with at least 2 % of the positions on either side. Of several valleys it is the deepest.
+    """
+    low, high = np.quantile(positions, [0.002, 0.998]) + 3.0 * _SMOOTH * np.array([-1.0, 1.0])
+    step = _SMOOTH / 5.0
+    n_bins = int(min(max(np.ceil((high - low) / step), 10), 5000))
+    count, edges = np.histogram(positions, n_bins, (low, high))
+    kernel = np.exp(-0.5 * (np.arange(-20, 21) / 5.0) ** 2)
+    height = np.convolve(count, kernel / kernel.sum(), mode="same")
+    below = np.cumsum(count) / max(count.sum(), 1)
+    left, right = np.maximum.accumulate(height), np.maximum.accumulate(height[::-1])[::-1]
+    inside = (below >= _SMALLEST_GROUP) & (below <= 1.0 - _SMALLEST_GROUP)
+    depth = np.where(inside, np.minimum(left, right) / np.maximum(height, 1e-3 * height.max()), 0.0)
+    best = float(depth.max(initial=0.0))
+    if best < _DEPTH:
+        return None
+    at = np.flatnonzero(depth >= best * (1.0 - 1e-9))
+    middle = at[at.size // 2]
+    return float(0.5 * (edges[middle] + edges[middle + 1]))
+
+
+def _splits(n_groups: int) -> list[tuple[list[int], list[int]]]:
+    """Return all ways to divide groups of draws into two halves."""
+    every = set(range(n_groups))
+    found = []
+    for half in combinations(range(n_groups), n_groups // 2):
+        other = sorted(every - set(half))
+        if half and (n_groups % 2 or half[0] == 0):
+            found.append((list(half), other))
+    return found
+
+
+def _resamples(n_rows: int) -> list[NDArray[np.intp]]:
+    rng = np.random.default_rng(0)
+    return [rng.integers(n_rows, size=n_rows).astype(np.intp) for _ in range(_N_RESAMPLED)]
