@@ -25,7 +25,6 @@ _BOTH = np.append(_COS, -_SIN), np.append(_SIN, _COS)
 _THIRD = np.column_stack([comb(3, j) * _BOTH[0] ** (3 - j) * _BOTH[1] ** j for j in range(4)])
 _FOURTH = np.column_stack([comb(4, j) * _BOTH[0] ** (4 - j) * _BOTH[1] ** j for j in range(5)])
 _MOST_SWEEPS = 40
-_N_STARTS = 4  # the principal components, and random rotations of them
 _NOTHING = 1e-10  # share of the variance below which a principal component is rounding
 
 
@@ -46,9 +45,18 @@ class Whitened:
 
     def __init__(self, matrix: FloatArray) -> None:
         self.center = matrix.mean(axis=0) if matrix.size else np.zeros(matrix.shape[1])
-        left, size, right = np.linalg.svd(matrix - self.center, full_matrices=False)
-        kept = size**2 > _NOTHING * max(float((size**2).sum()), 1e-300)
-        self._left, self._size, self._right = left[:, kept], size[kept], right[kept]
+        centred = matrix - self.center
+        # The smaller of the two products: some tables have hundreds of levels, others few rows.
+        tall = len(centred) >= centred.shape[1]
+        square, vectors = np.linalg.eigh(centred.T @ centred if tall else centred @ centred.T)
+        square, vectors = square[::-1], vectors[:, ::-1]
+        kept = square > _NOTHING * max(float(square.sum()), 1e-300)
+        self._size = np.sqrt(square[kept])
+        right = vectors[:, kept] if tall else centred.T @ vectors[:, kept] / self._size
+        # The sign of an eigenvector is that of its largest entry, whatever the library says.
+        sign = np.sign(right[np.abs(right).argmax(axis=0), np.arange(right.shape[1])])
+        self._right = np.asarray((right * sign).T)
+        self._left = np.asarray(centred @ self._right.T / self._size)
 
     @property
     def rank(self) -> int:
@@ -60,20 +68,23 @@ class Whitened:
         """Share of the variance of each principal component, the largest first."""
         return np.asarray(self._size**2 / (self._size**2).sum())
 
-    def components(self, k: int, first: int = 0) -> Components:
-        """Return `k` axes in the space of the principal components from number `first` on."""
+    def components(self, k: int, first: int = 0, n_starts: int = 4) -> Components:
+        """Return `k` axes in the space of the principal components from number `first` on.
+
+        Rotations start from these components, and from `n_starts` - 1 random rotations of them.
+        """
         n_rows, some = len(self._left), slice(first, first + k)
-        rotation = _rotation(self._left[:, some] * np.sqrt(n_rows))
+        rotation = _rotation(self._left[:, some] * np.sqrt(n_rows), n_starts)
         scaled = self._right[some].T / self._size[some] * np.sqrt(n_rows)
         return Components(self.center, scaled @ rotation)
 
 
-def _rotation(white: FloatArray) -> FloatArray:
+def _rotation(white: FloatArray, n_starts: int) -> FloatArray:
     """Return the best rotation of white columns, from several starts."""
     k = white.shape[1]
     rng = np.random.default_rng(k)
     best, found = -np.inf, np.eye(k)
-    for i in range(_N_STARTS if k > 1 else 1):
+    for i in range(n_starts if k > 1 else 1):
         start = np.eye(k) if i == 0 else np.linalg.qr(rng.standard_normal((k, k)))[0]
         rotation = _rotate_pairs(white @ start, start)
         sources = white @ rotation

@@ -127,7 +127,7 @@ class Consensus:
         for pair, means in zip(halves, self._halves, strict=True):
             if min(white.rank for white in pair) < k:
                 return np.zeros(k)
-            sources = [w.components(k).sources(m) for w, m in zip(pair, means, strict=True)]
+            sources = [w.components(k, n_starts=2).sources(m) for w, m in zip(pair, means, strict=True)]
             first, second = (each[:, match_axes(mine, each)[0]] for each in sources)
             alike.append([abs(np.corrcoef(first[:, i], second[:, i])[0, 1]) for i in range(k)])
         return np.asarray(np.mean(alike, axis=0)) if alike else np.ones(k)
@@ -137,7 +137,9 @@ class Consensus:
         mine = found.sources(self._mean)
         if min(white.rank for white in resampled) < k:
             return np.zeros(k)
-        alike = [np.abs(match_axes(mine, w.components(k).sources(self._mean))[1]) for w in resampled]
+        alike = [
+            np.abs(match_axes(mine, w.components(k, n_starts=2).sources(self._mean))[1]) for w in resampled
+        ]
         return np.asarray(np.mean(alike, axis=0))
 
     def _measured(self, components: Components, again: FloatArray) -> list[Axis]:

@@ -22,6 +22,8 @@ NOTICEABLE_EFFECT = 0.5
 NOTICEABLE_CHANGE = 0.1
 
 _MOST_ROWS = 20_000
+_MANY_LEVELS = 5  # beyond which an ordinal is described as a whole
+_GAIN = 0.5  # share of the largest loss that a gain must have to be named in its place
 _LOW, _HIGH = 1 / 3, 2 / 3  # ends of a scale that are compared
 _COLUMNS = ["feature", "column", "level", "effect", "lower", "upper", "without", "with"]
 
@@ -36,8 +38,24 @@ class _Measures:
 
     columns: list[str]
     levels: list[object]
-    shown: FloatArray
-    judged: FloatArray
+    shown: _Cells
+    judged: _Cells
+
+
+class _Cells:
+    """Values of observed cells, rows x measures, of which weighted means are taken."""
+
+    def __init__(self, values: FloatArray) -> None:
+        seen = ~np.isnan(values)
+        self._seen = seen.astype(np.float64)
+        self._filled = np.where(seen, values, 0.0)
+        self._everywhere = self._filled.sum(axis=0) / np.maximum(self._seen.sum(axis=0), 1.0)
+
+    def means(self, weight: FloatArray) -> FloatArray:
+        """Return the means, features x measures; of a feature without observed rows those of all rows."""
+        total = weight.T @ self._seen
+        some = total > 0.0
+        return np.where(some, weight.T @ self._filled / np.where(some, total, 1.0), self._everywhere)
 
 
 def contrasts(consensus: Consensus, mass: float = 0.9) -> pd.DataFrame:
@@ -56,11 +74,11 @@ def contrasts(consensus: Consensus, mass: float = 0.9) -> pd.DataFrame:
     for i, t in enumerate(consensus.draws):
         sides = _sides(consensus, consensus.memberships(consensus.rows, int(t), some))
         for j, side in enumerate(sides):
-            shown[j] += _means(side, measures.shown) / shape[0]
-        low, high = (_means(side, measures.judged) for side in sides)
+            shown[j] += measures.shown.means(side) / shape[0]
+        low, high = (measures.judged.means(side) for side in sides)
         judged += (high - low) / shape[0]
         weight = rng.standard_exponential(some.size)[:, None]
-        low, high = (_means(side * weight, measures.judged) for side in sides)
+        low, high = (measures.judged.means(side * weight) for side in sides)
         effect[i] = high - low
     lower, upper = central(effect, mass)
     table = {
@@ -101,8 +119,8 @@ def _measure(fit: Fit, some: np.ndarray) -> _Measures:
     return _Measures(
         columns,
         levels,
-        np.column_stack(shown) if shown else empty,
-        np.column_stack(judged) if judged else empty,
+        _Cells(np.column_stack(shown) if shown else empty),
+        _Cells(np.column_stack(judged) if judged else empty),
     )
 
 
@@ -119,15 +137,6 @@ def _sides(consensus: Consensus, place: FloatArray) -> tuple[FloatArray, FloatAr
     low = place < np.where(scale, _LOW, 0.5)
     high = place > np.where(scale, _HIGH, 0.5)
     return low.astype(np.float64), high.astype(np.float64)
-
-
-def _means(weight: FloatArray, values: FloatArray) -> FloatArray:
-    """Return weighted means of the observed values, features x measures; of none, those of all rows."""
-    seen = ~np.isnan(values)
-    filled = np.where(seen, values, 0.0)
-    total = weight.T @ seen
-    everywhere = filled.sum(axis=0) / np.maximum(seen.sum(axis=0), 1)
-    return np.where(total > 0.0, weight.T @ filled / np.where(total > 0.0, total, 1.0), everywhere)
 
 
 def central(values: FloatArray, mass: float) -> tuple[FloatArray, FloatArray]:
@@ -157,9 +166,8 @@ def noticeable(effects: pd.DataFrame) -> pd.Series[bool]:
 def telling(effects: pd.DataFrame) -> pd.DataFrame:
     """Return the effects of one feature that say what it is, the largest first: at most one per column.
 
-    Of an ordered column it is the column as a whole, if that differs noticeably; else the level whose share
-    differs most. Of two levels it is the one that the rows have more often, so that nothing is said by what
-    it is not.
+    Of a number, or of an ordinal with many levels, it is the column as a whole; of other columns the level
+    that gains most, unless another loses far more. So nothing is said by what it is not if it can be helped.
     """
     noticed = noticeable(effects)
     chosen = []
@@ -167,15 +175,14 @@ def telling(effects: pd.DataFrame) -> pd.DataFrame:
         large = rows[noticed[rows.index]]
         if large.empty:
             continue
+        levels = large[large["level"].notna()]
         whole = large[large["level"].isna()]
-        levels = rows[rows["level"].notna()]
-        change = (large["with"] - large["without"]).where(large["level"].notna(), 0.0)
-        if len(whole):
+        if len(whole) and (levels.empty or len(rows) > _MANY_LEVELS + 1):
             chosen.append(whole.index[0])
-        elif len(levels) == 2:
-            chosen.append(change.idxmax())
-        else:
-            chosen.append(change.abs().idxmax())
+            continue
+        change = levels["with"] - levels["without"]
+        gains = change.max() >= _GAIN * change.abs().max()
+        chosen.append(change.idxmax() if gains else change.idxmin())
     found = effects.loc[chosen]
     return found.iloc[np.argsort(-found["effect"].abs().to_numpy(dtype=np.float64), kind="stable")]
 
