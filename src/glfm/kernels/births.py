@@ -88,7 +88,9 @@ def _fit_feature(
         mean[s] = r[0, s] / (c[0, s] + prior)
     sums, bends = np.empty(S), np.empty(S)
     for _ in range(_N_STEPS):
-        sums[:], bends[:], m = 0.0, 0.0, 0.0
+        m = 0.0
+        for s in range(S):
+            sums[s] = bends[s] = 0.0
         for i in range(n):
             gain = _log_gain(mean, r[i], c[i])
             has = 1.0 / (1.0 + (1.0 - share) / share * math.exp(min(max(-gain, -_LARGE), _LARGE)))

@@ -131,7 +131,8 @@ def bound_pseudo(
 @kernel
 def _sum_weights(lists: FeatureLists, n: int, weights: Floats, mean: Floats) -> None:
     """Compute the mean of a row of every move; weights are features x moves."""
-    mean[:] = 0.0
+    for i in range(mean.size):
+        mean[i] = 0.0
     for j in range(lists.ends[n], lists.ends[n + 1]):
         k, score = lists.features[j], lists.scores[j]
         for i in range(mean.size):
@@ -230,6 +231,15 @@ def log_proposal(weights: Floats, target: Floats, root: Floats) -> float:
 
 
 @kernel
+def _take(weights: Floats, slopes: Floats, bends: Floats, i: int, w: Floats, slope: Floats, bend: Floats) -> None:
+    """Copy what belongs to one move, the last axis of every array."""
+    for k in range(w.size):
+        w[k], slope[k] = weights[k, i], slopes[k, i]
+        for m in range(w.size):
+            bend[k, m] = bends[k, m, i]
+
+
+@kernel
 def propose_weights(
     rng: Rng,
     weights: Floats,
@@ -243,10 +253,12 @@ def propose_weights(
 
     Moves are the last axis of every array.
     """
-    target, noise = np.empty(weights.shape[0]), np.empty(weights.shape[0])
+    width = weights.shape[0]
+    target, noise, here, slope = np.empty(width), np.empty(width), np.empty(width), np.empty(width)
+    root = np.empty((width, width))
     for i in range(weights.shape[1]):
-        root = bends[:, :, i].copy()
-        newton_step(weights[:, i].copy(), slopes[:, i].copy(), root, weight_variance, target)
+        _take(weights, slopes, bends, i, here, slope, root)
+        newton_step(here, slope, root, weight_variance, target)
         for k in range(noise.size):
             noise[k] = normal(rng)
         solve_upper(root, noise)
@@ -264,10 +276,14 @@ def log_returns(
 
     To it is added the log ratio of the priors of new and present weights.
     """
-    target = np.empty(weights.shape[0])
+    width = weights.shape[0]
+    target, here, there, slope = np.empty(width), np.empty(width), np.empty(width), np.empty(width)
+    root = np.empty((width, width))
     for i in range(weights.shape[1]):
-        root, here, there = bends[:, :, i].copy(), weights[:, i].copy(), new[:, i].copy()
-        newton_step(there, slopes[:, i].copy(), root, weight_variance, target)
+        _take(new, slopes, bends, i, there, slope, root)
+        for k in range(width):
+            here[k] = weights[k, i]
+        newton_step(there, slope, root, weight_variance, target)
         total = log_proposal(here, target, root)
         for k in range(target.size):
             total += 0.5 * (here[k] * here[k] - there[k] * there[k]) / weight_variance

@@ -72,7 +72,8 @@ def _log_density(
 @kernel
 def _draw_prior(rng: Rng, log_odds: Floats, bias: int, z: Bits) -> None:
     """Draw features from their prior."""
-    z[:bias] = 1
+    for k in range(bias):
+        z[k] = 1
     for k in range(bias, z.size):
         z[k] = 1 if math.log(1.0 / uniform(rng) - 1.0) > -log_odds[k] else 0
 
@@ -121,14 +122,17 @@ def weigh_rows(
         _draw_prior(rng, prior.log_odds[n], draw.bias, z)
         sum_weights(draw.weights, z, mean)
         j = draw_n_singletons(rng, prior.max_singletons[n], prior.log_rate, 0, 1.0, 0.0, s2, scratch.chances)
-        known[:], out[n] = np.nan, np.nan
+        for d in range(D):
+            known[d] = out[n, d] = np.nan
         log_weight = 0.0
         n_first, n_all = _order(cells.low[n], is_value[n], order)
         for i in range(n_all):
             d = order[i]
             first, last = cells.starts[d], cells.starts[d + 1]
             m = means[: last - first + 1]  # the last pseudo-observation of a categorical cell has mean 0
-            m[:-1], m[-1] = mean[first:last], 0.0
+            for s in range(first, last):
+                m[s - first] = mean[s]
+            m[last - first] = 0.0
             r = int(cells.low[n, d]) if cells.form[d] == ARGMAX else -1
             v, sd = 1.0 + j * s2, draw.sd[d]
             if i >= n_first:

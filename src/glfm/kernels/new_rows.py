@@ -90,7 +90,8 @@ def _flip(
         there = log_likelihood(cells, proposal, variance, excess, needed)
         if there > needed:
             here = there
-            mean[:] = proposal
+            for s in range(mean.size):
+                mean[s] = proposal[s]
             z[k] = 1 - z[k]
             if other != k:
                 z[other] = 1 - z[other]
@@ -117,11 +118,11 @@ def gibbs_pass(
     v = 1.0 + n_singletons * draw.weight_variance
     _flip(rng, cells, draw, prior.log_odds[n], v, z, excess, scratch)
     draw_pseudo(rng, cells, mean, v, excess, y)
-    squares = 0.0
+    squares, n_observed = 0.0, 0
     for s in range(mean.size):
         residual[s] = (y[s] - mean[s]) * observed[s]
         squares += residual[s] * residual[s]
-    n_observed = int(observed.sum())
+        n_observed += 1 if observed[s] > 0.0 else 0
     j = draw_n_singletons(
         rng,
         prior.max_singletons[n],
@@ -163,7 +164,8 @@ def _start_like(
 ) -> None:
     """Start with the features of one of a few random rows of the fit, drawn by their likelihood."""
     mean, proposal = scratch.mean, scratch.proposal
-    excess[:] = 1.0
+    for s in range(excess.size):
+        excess[s] = 1.0
     best = -np.inf
     for candidate in range(_CANDIDATES):
         like = integer_below(rng, fit.shape[0])
@@ -172,8 +174,10 @@ def _start_like(
         score = gumbel + log_likelihood(cells, proposal, 1.0, excess, best - gumbel)
         if candidate == 0 or score > best:
             best = score
-            z[:] = fit[like]
-            mean[:] = proposal
+            for k in range(z.size):
+                z[k] = fit[like, k]
+            for s in range(mean.size):
+                mean[s] = proposal[s]
 
 
 @kernel

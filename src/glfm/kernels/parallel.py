@@ -42,25 +42,6 @@ def gram_matrix(W: Floats) -> Floats:
 
 
 @kernel
-def enlarged(array: NDArray[Any], n_rows: int, n_columns: int) -> NDArray[Any]:
-    """Return a copy of a matrix with more room, zero where there was nothing."""
-    out = np.zeros((n_rows, n_columns), array.dtype)
-    out[: array.shape[0], : array.shape[1]] = array
-    return out
-
-
-@kernel
-def with_room(in_use: FeaturesInUse, room: int) -> FeaturesInUse:
-    """Return a copy with room for more features."""
-    log_odds, elsewhere, order = np.zeros(room), np.zeros(room, np.int64), np.zeros(room, np.int64)
-    log_odds[: in_use.log_odds.size] = in_use.log_odds
-    elsewhere[: in_use.elsewhere.size] = in_use.elsewhere
-    order[: in_use.order.size] = in_use.order
-    weights = enlarged(in_use.weights, room, in_use.weights.shape[1])
-    return FeaturesInUse(weights, enlarged(in_use.gram, room, room), log_odds, elsewhere, order)
-
-
-@kernel
 def scatter(rng: Rng, share: float, pinned: NDArray[np.bool_], scored: bool, z: Features) -> None:
     """Give a feature, with a score if it is to have one, to every free row with the same probability."""
     for n in range(z.size):

@@ -139,7 +139,9 @@ def level_probabilities(location: Floats) -> Floats:
     m = np.zeros(levels)
     below, at, left = np.empty(levels), np.empty(levels), np.empty(levels)
     for n in range(n_rows):
-        m[:free], m[free] = location[n], 0.0
+        for r in range(free):
+            m[r] = location[n, r]
+        m[free] = 0.0
         if levels == 2:
             out[n, 0] = cdf(m[0] / math.sqrt(2.0))
             out[n, 1] = cdf(-m[0] / math.sqrt(2.0))
@@ -175,8 +177,10 @@ def log_level_probabilities(codes: Codes, location: Floats) -> Floats:
     out = np.empty(n_rows)
     m = np.zeros(levels)
     for n in range(n_rows):
+        for r in range(free):
+            m[r] = location[n, r]
+        m[free] = 0.0
         r = codes[n]
-        m[:free], m[free] = location[n], 0.0
         if levels == 2:
             out[n] = log_cdf((m[r] - m[1 - r]) / math.sqrt(2.0))
             continue

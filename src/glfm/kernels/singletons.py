@@ -143,7 +143,8 @@ def _fill_grid(most: int, log_rate: float, squares: float, grid: LengthGrid) -> 
             q[j, i] = math.exp(q[j, i] - best) + _FLOOR / _N_CELLS
             total += q[j, i]
     for j in range(last + 1, most + 1):  # improbable, but possible
-        q[j, :] = _FLOOR / _N_CELLS
+        for i in range(_N_CELLS):
+            q[j, i] = _FLOOR / _N_CELLS
         total += _FLOOR
     return total
 

@@ -223,7 +223,8 @@ class CollapsedSampler:
         weights = np.ascontiguousarray(state.B[:, places])
         means = np.empty((problem.n_rows, len(moving)))
         row_means(state.Z, state.width, weights, 0, problem.n_rows, means)
-        by_column = np.ascontiguousarray(means.T)  # each is read from end to end
+        # Each column is read from end to end, and has one layout however many there are.
+        by_column, weights_by_column = np.ascontiguousarray(means.T), weights.T.copy()
         for i, d in enumerate(moving):
             look(stop)
             move_column(
@@ -231,10 +232,10 @@ class CollapsedSampler:
                 kinds[d],
                 problem.evidence[d][0],
                 by_column[i],
-                weights[:, i],
+                weights_by_column[i],
                 state.variance[d] * problem.priors.weight_variance,
                 state.theta[d],
                 state.step[d],
                 adapt,
             )
-        state.B[:, places] = weights
+        state.B[:, places] = weights_by_column.T
