@@ -22,7 +22,7 @@ from glfm.kernels.jit import Bits, Codes, Floats, Ints, Rng, kernel
 from glfm.kernels.random import uniform
 from glfm.kernels.row_cells import (
     draw_choices,
-    draw_pseudo,
+    draw_others,
     list_cells,
     log_likelihood,
     row_scratch,
@@ -226,10 +226,10 @@ def sweep_cells_out(
                     counts[k] += np.int64(z_before[k]) - np.int64(z[k])
                     z[k] = z_before[k]
                 return n, width, width + born
-        if born == 0:
-            draw_choices(rng, observed, mean, 1.0, excess, scratch.y)
-        else:
-            draw_pseudo(rng, observed, mean, 1.0 + born * s2, excess, scratch.y)
+        variance = 1.0 + born * s2
+        if born > 0:
+            draw_others(rng, observed, mean, variance, scratch.y)
+        draw_choices(rng, observed, mean, variance, excess, scratch.y)
         write_levels(observed, scratch.y, inv_sd, Y[n])
         if born > 0:
             holes = rows.hole_columns[rows.hole_starts[n] : rows.hole_starts[n + 1]]

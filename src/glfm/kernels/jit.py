@@ -37,3 +37,14 @@ def kernel(function: Function) -> Function:
         # The random stream wraps around, which compiled code does silently.
         return np.errstate(over="ignore")(function)
     return cast(Function, numba.njit(cache=True, **_OPTIONS)(function))
+
+
+def part_of_kernel(function: Function) -> Function:
+    """Compile `function` only as a part of the one kernel that calls it, from one place.
+
+    A kernel is compiled by itself, and its code once more within every kernel that calls it: dear if there is
+    much of it.
+    """
+    if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
+        return np.errstate(over="ignore")(function)
+    return cast(Function, numba.njit(cache=True, inline="always", **_OPTIONS)(function))

@@ -111,12 +111,10 @@ def list_cells(
 
 @kernel
 def _draw_between(rng: Rng, low: float, high: float, aux: float, mean: float, variance: float) -> float:
-    """Draw y ~ N(mean, variance) given that y + u, u ~ N(0, aux), lies between the bounds."""
-    w = low
-    if low < high:
-        sd = math.sqrt(variance + aux)
-        w = mean + sd * truncated_normal(rng, (low - mean) / sd, (high - mean) / sd)
-        w = min(max(w, low), high)
+    """Draw y ~ N(mean, variance) given that y + u, u ~ N(0, aux), lies between the bounds, low < high."""
+    sd = math.sqrt(variance + aux)
+    w = mean + sd * truncated_normal(rng, (low - mean) / sd, (high - mean) / sd)
+    w = min(max(w, low), high)
     if aux == 0.0:
         return w
     return draw_term(mean, variance, aux, w - mean, normal(rng))
@@ -142,15 +140,22 @@ def draw_largest(
     sd = math.sqrt(variance)
     top = excess if w == last else mean[w] + sd * excess
     rival = -np.inf
-    for s in range(first, last):
-        if s != w:
-            y[s] = mean[s] + sd * truncated_normal(rng, -np.inf, (top - mean[s]) / sd)
-            rival = max(rival, y[s])
-    if w == last:
-        return truncated_normal(rng, rival, np.inf)
-    rival = max(rival, truncated_normal(rng, -np.inf, top))
-    excess = truncated_normal(rng, (rival - mean[w]) / sd, np.inf)
-    y[w] = mean[w] + sd * excess
+    for s in range(first, last + 2):  # the largest comes last; all share one draw, see `truncated_normal`
+        if s == w:
+            continue
+        m, unit = (mean[s], sd) if s < last else (0.0, 1.0)
+        low, high = -np.inf, (top - m) / unit
+        if s > last:
+            m, unit = (mean[w], sd) if w < last else (0.0, 1.0)
+            low, high = (rival - m) / unit, np.inf
+        excess = truncated_normal(rng, low, high)
+        value = m + unit * excess
+        if s <= last:
+            rival = max(rival, value)
+        if s < last:
+            y[s] = value
+        elif s > last and w < last:
+            y[w] = value
     return excess
 
 
@@ -166,19 +171,27 @@ def draw_choices(
 
 
 @kernel
-def draw_pseudo(
-    rng: Rng, cells: ObservedCells, mean: Floats, variance: float, excess: Floats, y: Floats
-) -> None:
-    """Draw the pseudo-observations of a row's observed cells given its features."""
+def draw_others(rng: Rng, cells: ObservedCells, mean: Floats, variance: float, y: Floats) -> None:
+    """Draw the pseudo-observations of all other observed cells of a row, one each."""
     for i in range(cells.n[0]):
         s, value, noise = cells.points[i], cells.values[i, 0], cells.values[i, 1]
-        y[s] = _draw_between(rng, value, value, noise, mean[s], variance)
+        y[s] = value
+        if noise != 0.0:
+            y[s] = draw_term(mean[s], variance, noise, value - mean[s], normal(rng))
     for i in range(cells.n[1]):
         s = cells.pairs[i]
         y[s] = _draw_of_two(rng, cells.signs[i], mean[s], variance)
     for i in range(cells.n[2]):
         s, limits = cells.intervals[i], cells.limits
         y[s] = _draw_between(rng, limits[i, 0], limits[i, 1], limits[i, 2], mean[s], variance)
+
+
+@kernel
+def draw_pseudo(
+    rng: Rng, cells: ObservedCells, mean: Floats, variance: float, excess: Floats, y: Floats
+) -> None:
+    """Draw the pseudo-observations of a row's observed cells given its features."""
+    draw_others(rng, cells, mean, variance, y)
     draw_choices(rng, cells, mean, variance, excess, y)
 
 

@@ -13,7 +13,7 @@ from glfm.kernels.arrays import Matrices, Rows
 from glfm.kernels.cells_out import sweep_cells_out
 from glfm.kernels.collapsed import sweep_rows
 from glfm.kernels.feature_moves import N_PROPOSALS, add_or_drop_features, recode_features
-from glfm.kernels.matrices import refresh
+from glfm.kernels.matrices import drift, refresh
 from glfm.kernels.row_sums import sum_rows, sums_of_squares
 from glfm.kernels.weights import row_means
 from glfm.sampling.parallel import N_SETTLE, ParallelSweep
@@ -24,7 +24,7 @@ from glfm.sampling.shard_group import LocalShards
 from glfm.sampling.state import State
 from glfm.sampling.threshold_moves import move_column
 
-_ROWS_AT_ONCE = 2048  # between two checks of whether to stop
+_ROWS_AT_ONCE = 512  # between two recomputations of the matrices, and two checks of whether to stop
 
 MOST_FEATURES = 1000  # unless max_features allows more
 _MOST_DRIFT = 1e-6  # of the matrices, in units of noise: log odds of features err by as much per column
@@ -94,14 +94,16 @@ class CollapsedSampler:
         problem, prior = self.problem, feature_prior(self.problem, state.alpha)
         matrices = self.gather(state)
         rows = self._rows(state, matrices)
-        row, drift = 0, 0.0
+        row, worst = 0, 0.0
         while row < problem.n_rows:
             look(stop)
-            end = min(row + _ROWS_AT_ONCE, problem.n_rows)
-            row, state.width, needed, worst = sweep_rows(
+            if row > 0 and row % _ROWS_AT_ONCE == 0:
+                refresh(matrices, state.width, prior.weight_variance)
+            end = min(row - row % _ROWS_AT_ONCE + _ROWS_AT_ONCE, problem.n_rows)
+            row, state.width, needed = sweep_rows(
                 state.rng, rows, state.width, prior, problem.log_of, matrices, row, end
             )
-            drift = max(drift, worst)
+            worst = max(worst, drift(matrices, state.width, prior.weight_variance))
             if needed > state.Z.shape[1]:
                 if problem.priors.max_features is None and needed - prior.bias > MOST_FEATURES:
                     raise SamplerError(
@@ -110,9 +112,9 @@ class CollapsedSampler:
                     )
                 matrices = self._grow(state, matrices, needed)
                 rows = self._rows(state, matrices)
-        if drift > _MOST_DRIFT:
+        if worst > _MOST_DRIFT:
             raise SamplerError(
-                f"The matrices of the features have drifted by {drift:.2g}, which a smaller weight_variance "
+                f"The matrices of the features have drifted by {worst:.2g}, which a smaller weight_variance "
                 f"than {prior.weight_variance:g} may cure."
             )
         return matrices
