@@ -28,6 +28,7 @@ _OPTIONS: dict[str, Any] = {
     "fastmath": FASTMATH,
     "error_model": "numpy",
     "forceinline": True,
+    "no_cfunc_wrapper": True,  # nobody takes the address of a kernel
 }
 
 
@@ -37,6 +38,16 @@ def kernel(function: Function) -> Function:
         # The random stream wraps around, which compiled code does silently.
         return np.errstate(over="ignore")(function)
     return cast(Function, numba.njit(cache=True, **_OPTIONS)(function))
+
+
+def inner_kernel(function: Function) -> Function:
+    """Compile `function` for kernels alone: called from Python, it ends the process.
+
+    Code that takes the arguments of a call from Python apart is half of a small kernel.
+    """
+    if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
+        return np.errstate(over="ignore")(function)
+    return cast(Function, numba.njit(cache=True, no_cpython_wrapper=True, **_OPTIONS)(function))
 
 
 def part_of_kernel(function: Function) -> Function:

@@ -14,13 +14,12 @@ Holes are integrated out of flips and births, and drawn afresh once the row's fe
 """
 
 import math
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from glfm.kernels.arrays import FeaturePrior, FeaturesInUse, Rows, ShardWork
-from glfm.kernels.jit import Codes, Features, Floats, Ints, Rng, kernel
+from glfm.kernels.jit import Codes, Features, Floats, Ints, Rng, inner_kernel, kernel
 from glfm.kernels.observed import observed_columns
 from glfm.kernels.random import gamma, normal, uniform
 from glfm.kernels.row_residual import residual
@@ -69,7 +68,7 @@ def rearrange(Z: Features, width: int, layout: Ints) -> None:
             Z[n, j] = old[layout[j]] if layout[j] < width else 0
 
 
-@kernel
+@inner_kernel
 def _draw_holes(
     rng: Rng, z: Features, width: int, y: Floats, inv_sd: Floats, holes: Codes, W: Floats
 ) -> None:
@@ -83,7 +82,7 @@ def _draw_holes(
         y[s] = mean / inv_sd[s]
 
 
-@kernel
+@inner_kernel
 def _shard_work(S: int, capacity: int) -> ShardWork:
     """Allocate the work space of `sweep_shard`."""
     return ShardWork(

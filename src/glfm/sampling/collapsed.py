@@ -131,7 +131,12 @@ class CollapsedSampler:
         if state.width + N_PROPOSALS > state.Z.shape[1]:
             matrices = self._grow(state, matrices, state.width + N_PROPOSALS)
         rows = self._rows(state, matrices)
-        state.width = add_or_drop_features(state.rng, rows, state.width, prior, problem.n_free_rows, matrices)
+        left = N_PROPOSALS
+        while left > 0:
+            width, n_free = state.width, problem.n_free_rows
+            state.width, left = add_or_drop_features(state.rng, rows, width, prior, n_free, left, matrices)
+            if state.width != width:
+                refresh(matrices, state.width, prior.weight_variance)
         return matrices
 
     def recode(self, state: State, matrices: Matrices) -> None:
@@ -139,7 +144,11 @@ class CollapsedSampler:
         problem, prior = self.problem, feature_prior(self.problem, state.alpha)
         # A complement would switch features on in rows that are pinned to have none.
         lowest = prior.bias if problem.pinned_rows.any() else 0
-        recode_features(state.rng, self._rows(state, matrices), state.width, prior, lowest, matrices)
+        rows, left = self._rows(state, matrices), state.width - prior.bias
+        while left > 0:
+            left, changed = recode_features(state.rng, rows, state.width, prior, lowest, left, matrices)
+            if changed:
+                refresh(matrices, state.width, prior.weight_variance)
 
     def _inv_sd(self, state: State) -> FloatArray:
         """Return one over the standard deviation of the noise of every free pseudo-column."""
