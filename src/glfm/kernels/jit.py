@@ -34,10 +34,7 @@ _OPTIONS: dict[str, Any] = {
 
 def kernel(function: Function) -> Function:
     """Compile `function` on first use, keep the machine code on disk, release the GIL while it runs."""
-    if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
-        # The random stream wraps around, which compiled code does silently.
-        return np.errstate(over="ignore")(function)
-    return cast(Function, numba.njit(cache=True, **_OPTIONS)(function))
+    return _compiled(function, {})
 
 
 def inner_kernel(function: Function) -> Function:
@@ -45,9 +42,7 @@ def inner_kernel(function: Function) -> Function:
 
     Code that takes the arguments of a call from Python apart is half of a small kernel.
     """
-    if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
-        return np.errstate(over="ignore")(function)
-    return cast(Function, numba.njit(cache=True, no_cpython_wrapper=True, **_OPTIONS)(function))
+    return _compiled(function, {"no_cpython_wrapper": True})
 
 
 def part_of_kernel(function: Function) -> Function:
@@ -56,6 +51,11 @@ def part_of_kernel(function: Function) -> Function:
     A kernel is compiled by itself, and its code once more within every kernel that calls it: dear if there is
     much of it.
     """
+    return _compiled(function, {"inline": "always"})
+
+
+def _compiled(function: Function, more: dict[str, Any]) -> Function:
     if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
+        # The random stream wraps around, which compiled code does silently.
         return np.errstate(over="ignore")(function)
-    return cast(Function, numba.njit(cache=True, inline="always", **_OPTIONS)(function))
+    return cast(Function, numba.njit(cache=True, **_OPTIONS, **more)(function))

@@ -368,7 +368,10 @@ def draw_cells(
 def _enlarged(array: NDArray[Any], *shape: int) -> NDArray[Any]:
     """Return a copy with more room, zero where there was nothing."""
     out = np.zeros(shape, dtype=array.dtype)
-    out[tuple(map(slice, array.shape))] = array
+    if array.ndim == 1:
+        out[: array.size] = array
+    else:
+        out[: array.shape[0], : array.shape[1]] = array
     return out
 
 
