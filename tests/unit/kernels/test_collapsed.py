@@ -84,7 +84,7 @@ class Setup:
     def add_or_drop(self) -> None:
         left = N_PROPOSALS
         while left > 0:
-            before, n_free = self.width, len(self.Z)
+            before, n_free = self.width, int((~self.pinned).sum())
             self.width, left = add_or_drop_features(
                 self.rng, self.rows, self.width, self.prior, n_free, left, self.matrices
             )
