@@ -24,7 +24,7 @@ $(STAMP): pyproject.toml
 # Numba's cache does not see that a function called from another file has changed, and fails to load if a named
 # tuple of arguments has moved: see src/glfm/kernels/arrays.py.
 FRESH := $(VENV)/.kernels
-$(FRESH): $(STAMP) src/glfm/kernels/arrays.py $(shell grep -rlE --include='*.py' '^@(kernel|numba)|import.* kernel' src tests)
+$(FRESH): $(STAMP) src/glfm/kernels/arrays.py $(shell grep -rlE --include='*.py' '^@(inner_|part_of_)?kernel|^@numba|import.*kernel' src tests)
 	@find src tests -name '*.nb[ci]' -delete
 	@touch $@
 

@@ -14,6 +14,7 @@ from glfm.sampling.state import State
 from glfm.testing import visit
 
 from .checks import check
+from .plainly import run_plainly
 from .tables import TABLES, TWO_LEVELS, posterior_of, problem
 
 pytestmark = pytest.mark.statistical
@@ -78,19 +79,16 @@ def test_weights_drawn_from_the_cells_of_before_are_found_out(monkeypatch: pytes
 @pytest.mark.slow
 @pytest.mark.parametrize("is_right", [True, False])
 def test_a_last_level_that_widens_is_found_out(is_right: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    # The loop over the rows and the steps that read the likelihood run as plain Python.
+    run_plainly(monkeypatch, cells_out, "sweep_cells_out", "flip_shared", "move_n_singletons")
     right = cells_out.log_likelihood
 
     def widened(cells: ObservedCells, mean: Any, variance: float, excess: Any, needed: float) -> float:
         shrink = 1.0 if is_right else np.sqrt((variance + 1.0) / (2.0 * variance))
         return right(cells, shrink * mean, variance, excess, needed)
 
-    # The loop over the rows and the steps that read the likelihood run as plain Python.
-    plain = getattr(cells_out.sweep_cells_out, "py_func", cells_out.sweep_cells_out)
-    for name in ("flip_shared", "move_n_singletons"):
-        step = getattr(cells_out, name)
-        monkeypatch.setattr(cells_out, name, getattr(step, "py_func", step))
     monkeypatch.setattr(cells_out, "log_likelihood", widened)
-    monkeypatch.setattr(glfm.sampling.shard, "sweep_cells_out", plain)
+    monkeypatch.setattr(glfm.sampling.shard, "sweep_cells_out", cells_out.sweep_cells_out)
     found = scores(WIDE, 60_000)
     if is_right:
         check(found)

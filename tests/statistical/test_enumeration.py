@@ -19,7 +19,7 @@ from .tables import TABLES, posterior_of, simulated
 pytestmark = pytest.mark.statistical
 
 N_SWEEPS = 6_000
-N_WRONG = 10_000  # of chains that are to be found out
+N_WRONG = 4_000  # of chains that are to be found out, by 7 to 23 standard errors
 MANY = 60_000
 REFERENCE = TABLES["real, noise fixed"]
 

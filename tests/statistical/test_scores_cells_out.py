@@ -22,6 +22,7 @@ from glfm.testing import score_table
 
 from .checks import check
 from .level_probabilities import HIGH, ordered, three_levels, two_levels
+from .plainly import run_plainly
 from .tables import plain_kind
 
 pytestmark = pytest.mark.statistical
@@ -124,23 +125,21 @@ def test_chain_has_the_posterior(name: str) -> None:
     check(scores(CASES[name]))
 
 
-def run_plainly(monkeypatch: pytest.MonkeyPatch) -> None:
+def sweep_plainly(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the loop over the rows run as plain Python, so that steps of it can be replaced."""
-    for name in ("sweep_scores_out", "move_score"):
-        step = getattr(scores_cells_out, name)
-        monkeypatch.setattr(scores_cells_out, name, getattr(step, "py_func", step))
+    run_plainly(monkeypatch, scores_cells_out, "sweep_scores_out", "move_score")
     monkeypatch.setattr(glfm.sampling.shard, "sweep_scores_out", scores_cells_out.sweep_scores_out)
 
 
 def test_a_proposal_without_a_way_back_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    run_plainly(monkeypatch)
+    sweep_plainly(monkeypatch)
     monkeypatch.setattr(scores_cells_out, "log_proposal", lambda *_: 0.0)
     with pytest.raises(AssertionError, match="quantities are off"):
         check(scores(CASES["two levels"]))
 
 
 def test_levels_that_are_not_drawn_afterwards_are_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    run_plainly(monkeypatch)
+    sweep_plainly(monkeypatch)
     monkeypatch.setattr(scores_cells_out, "draw_choices", lambda *_: None)
     monkeypatch.setattr(scores_cells_out, "write_levels", lambda *_: None)
     monkeypatch.setattr(glfm.sampling.shard, "draw_cells", lambda *_: None)

@@ -27,6 +27,7 @@ from glfm.sampling.problem import LocalProblem, Problem
 from glfm.testing import Ranks, geweke_scores, make_fit, sbc_ranks, score_table
 
 from .checks import check
+from .plainly import run_plainly
 from .tables import MIXED, THREE_LEVELS, plain_kind
 
 pytestmark = pytest.mark.statistical
@@ -164,6 +165,7 @@ def test_long_chain_has_the_posterior_of_two_rows(size: float, n_shards: int, bi
 
 
 def test_presence_without_the_determinant_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    run_plainly(monkeypatch, kernels, "sweep_shard")  # which calls something else
     right = kernels.update_scores
 
     def wrong(
@@ -173,9 +175,7 @@ def test_presence_without_the_determinant_is_found_out(monkeypatch: pytest.Monke
         log_odds = in_use.log_odds + 0.5 * np.log1p(length)
         right(rng, a, width, bias, counts, in_use._replace(log_odds=log_odds), *more)
 
-    # The sweep as plain Python, which calls something else.
-    sweep = getattr(kernels.sweep_shard, "py_func", kernels.sweep_shard)
-    monkeypatch.setattr(glfm.sampling.shard, "sweep_shard", sweep)
+    monkeypatch.setattr(glfm.sampling.shard, "sweep_shard", kernels.sweep_shard)
     monkeypatch.setattr(kernels, "update_scores", wrong)
     with pytest.raises(AssertionError, match="quantities are off"):
         check(scores(table(), 1, 3_000, seed=1))

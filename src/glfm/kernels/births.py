@@ -15,7 +15,7 @@ import numpy as np
 
 from glfm.kernels.arrays import Birth, CellBounds, Rows
 from glfm.kernels.cells_out import keep_excess, write_levels
-from glfm.kernels.jit import Features, Floats, Ints, Rng, kernel
+from glfm.kernels.jit import Features, Floats, Ints, Rng, inner_kernel, kernel
 from glfm.kernels.random import fork, gamma, normal, uniform
 from glfm.kernels.row_cells import draw_choices, list_cells, log_likelihood, row_scratch, sum_weights
 from glfm.kernels.row_slopes import row_slopes
@@ -53,7 +53,7 @@ def choose_rows(rng: Rng, free: Ints, most: int) -> Ints:
     return left[:n]
 
 
-@kernel
+@inner_kernel
 def _log_gain(weights: Floats, r: Floats, c: Floats) -> float:
     """Return about the change of the log probability of a row's cells by a feature."""
     gain = 0.0
@@ -62,7 +62,7 @@ def _log_gain(weights: Floats, r: Floats, c: Floats) -> float:
     return gain
 
 
-@kernel
+@inner_kernel
 def _log_mixture(share: float, log_ratio: float) -> float:
     """Return log(1 - share + share * ratio)."""
     if log_ratio > _LARGE:
@@ -70,7 +70,7 @@ def _log_mixture(share: float, log_ratio: float) -> float:
     return math.log1p(share * math.expm1(log_ratio))
 
 
-@kernel
+@inner_kernel
 def _fit_feature(
     r: Floats, c: Floats, weight_variance: float, mean: Floats, variance: Floats
 ) -> tuple[float, float]:
@@ -88,7 +88,9 @@ def _fit_feature(
         mean[s] = r[0, s] / (c[0, s] + prior)
     sums, bends = np.empty(S), np.empty(S)
     for _ in range(_N_STEPS):
-        sums[:], bends[:], m = 0.0, 0.0, 0.0
+        m = 0.0
+        for s in range(S):
+            sums[s] = bends[s] = 0.0
         for i in range(n):
             gain = _log_gain(mean, r[i], c[i])
             has = 1.0 / (1.0 + (1.0 - share) / share * math.exp(min(max(-gain, -_LARGE), _LARGE)))
@@ -104,7 +106,7 @@ def _fit_feature(
     return m, n - m
 
 
-@kernel
+@inner_kernel
 def _draw(rng: Rng, mean: Floats, variance: Floats, a: float, b: float, new: Floats) -> float:
     """Draw weights from a normal distribution; return a probability from a beta distribution."""
     for s in range(new.size):

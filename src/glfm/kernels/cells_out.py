@@ -18,11 +18,11 @@ import numpy as np
 
 from glfm.kernels.arrays import CellBounds, FeaturePrior, FeaturesInUse, ObservedCells, Rows, RowScratch
 from glfm.kernels.gaussian import truncated_normal
-from glfm.kernels.jit import Bits, Codes, Floats, Ints, Rng, kernel
+from glfm.kernels.jit import Bits, Codes, Floats, Ints, Rng, inner_kernel, kernel
 from glfm.kernels.random import uniform
 from glfm.kernels.row_cells import (
     draw_choices,
-    draw_pseudo,
+    draw_others,
     list_cells,
     log_likelihood,
     row_scratch,
@@ -31,7 +31,7 @@ from glfm.kernels.row_cells import (
 from glfm.kernels.singletons import MOST_NEW, draw_new_weights, place_new_features
 
 
-@kernel
+@inner_kernel
 def keep_excess(
     rng: Rng, cells: ObservedCells, y: Floats, inv_sd: Floats, mean: Floats, variance: float, excess: Floats
 ) -> None:
@@ -51,7 +51,7 @@ def keep_excess(
             excess[first] = truncated_normal(rng, rival, np.inf)
 
 
-@kernel
+@inner_kernel
 def flip_shared(
     rng: Rng,
     z: Bits,
@@ -91,7 +91,7 @@ def flip_shared(
     return here
 
 
-@kernel
+@inner_kernel
 def _log_norm(cells: ObservedCells, variance: float) -> float:
     """Return the terms of the log density of points that depend on the variance alone."""
     total = 0.0
@@ -100,7 +100,7 @@ def _log_norm(cells: ObservedCells, variance: float) -> float:
     return total
 
 
-@kernel
+@inner_kernel
 def move_n_singletons(
     rng: Rng,
     cells: ObservedCells,
@@ -128,7 +128,7 @@ def move_n_singletons(
     return there if log_likelihood(cells, mean, variance, excess, needed) > needed else own
 
 
-@kernel
+@inner_kernel
 def _drop_singletons(z: Bits, width: int, bias: int, counts: Ints, elsewhere: Ints) -> tuple[int, int]:
     """Take the singletons from a row; return how many it had, and how many columns of Z are still in use."""
     own, alive = 0, width
@@ -141,7 +141,7 @@ def _drop_singletons(z: Bits, width: int, bias: int, counts: Ints, elsewhere: In
     return own, alive
 
 
-@kernel
+@inner_kernel
 def _instantiate(
     rng: Rng,
     z: Bits,
@@ -165,7 +165,7 @@ def _instantiate(
     place_new_features(rng, width, last, counts, prior, in_use)
 
 
-@kernel
+@inner_kernel
 def write_levels(cells: ObservedCells, y: Floats, inv_sd: Floats, out: Floats) -> None:
     """Write the pseudo-observations of cells with more than two levels, whose next draw depends on them."""
     for i in range(cells.n[3]):
@@ -226,10 +226,10 @@ def sweep_cells_out(
                     counts[k] += np.int64(z_before[k]) - np.int64(z[k])
                     z[k] = z_before[k]
                 return n, width, width + born
-        if born == 0:
-            draw_choices(rng, observed, mean, 1.0, excess, scratch.y)
-        else:
-            draw_pseudo(rng, observed, mean, 1.0 + born * s2, excess, scratch.y)
+        variance = 1.0 + born * s2
+        if born > 0:
+            draw_others(rng, observed, mean, variance, scratch.y)
+        draw_choices(rng, observed, mean, variance, excess, scratch.y)
         write_levels(observed, scratch.y, inv_sd, Y[n])
         if born > 0:
             holes = rows.hole_columns[rows.hole_starts[n] : rows.hole_starts[n + 1]]

@@ -17,17 +17,16 @@ import math
 import numpy as np
 
 from glfm.kernels.arrays import FeaturePrior, Matrices, Observed, Rows, RowTerms, RowWork
-from glfm.kernels.jit import Bits, Codes, Floats, Rng, kernel
-from glfm.kernels.matrices import add_row, drift, insert_feature, refresh, remove_feature, replace_row
+from glfm.kernels.jit import Bits, Codes, Floats, Rng, inner_kernel, kernel, part_of_kernel
+from glfm.kernels.matrices import add_row, insert_feature, remove_feature, replace_row
 from glfm.kernels.observed import gram_of, is_complete, observed_columns
 from glfm.kernels.random import normal, uniform
 from glfm.kernels.singletons import MOST_NEW, draw_n_singletons
 
-_REFRESH_EVERY = 512  # rows between two recomputations of Q, M and G
 _NEVER = -38.0  # log odds below which no uniform random number accepts
 
 
-@kernel
+@inner_kernel
 def _residual(row: Bits, width: int, y: Floats, matrices: Matrices, r: Floats, q: Floats) -> float:
     """Compute r = y - zM and q = Qz of a row; return its leverage zQz."""
     Q, M = matrices.inverse, matrices.means
@@ -48,7 +47,7 @@ def _residual(row: Bits, width: int, y: Floats, matrices: Matrices, r: Floats, q
     return h
 
 
-@kernel
+@inner_kernel
 def _project(width: int, M: Floats, r: Floats, observed: Observed, c: Floats) -> float:
     """Compute c = Mr over the observed columns; return the sum of squares of r over them."""
     direct, columns = observed.direct, observed.columns
@@ -73,7 +72,7 @@ def _project(width: int, M: Floats, r: Floats, observed: Observed, c: Floats) ->
     return max(squares, 0.0)
 
 
-@kernel
+@inner_kernel
 def _flip_shared(
     rng: Rng,
     row: RowWork,
@@ -140,7 +139,7 @@ def _flip_shared(
     return changed, own, v, squares
 
 
-@kernel
+@inner_kernel
 def _step_holes(rng: Rng, row: RowWork, width: int, holes: Codes, d: float, matrices: Matrices) -> None:
     """Draw the holes of a row whose features stay: y steps in a few columns, P not at all."""
     L, M, G = matrices.ZY, matrices.means, matrices.gram
@@ -167,7 +166,7 @@ def _step_holes(rng: Rng, row: RowWork, width: int, holes: Codes, d: float, matr
             G[i, k] += q[i] * u[k] + u[i] * q[k] + q[i] * q[k] * squares
 
 
-@kernel
+@inner_kernel
 def _settle_row(
     rng: Rng,
     old: Bits,
@@ -211,7 +210,26 @@ def _settle_row(
     return squares_new
 
 
-@kernel
+@part_of_kernel
+def _change_n_own(
+    rng: Rng, rows: Rows, n: int, width: int, prior: FeaturePrior, own: int, own_new: int, matrices: Matrices
+) -> int:
+    """Drop features that no row has, or add some that row n alone has; return width."""
+    k = width - 1
+    while own > own_new:
+        if rows.counts[k] == 0 and k >= prior.bias:
+            width = remove_feature(rows, matrices, width, k)
+            own -= 1
+        k -= 1
+    while own < own_new:
+        place = insert_feature(rng, rows, matrices, width, prior)
+        rows.Z[n, place] = 1
+        width += 1
+        own += 1
+    return width
+
+
+@part_of_kernel
 def _change_own(
     rng: Rng,
     rows: Rows,
@@ -228,35 +246,26 @@ def _change_own(
     """Take row n out, drop or add features of this row only, draw its holes, put it back; return width."""
     Z, M, y, r, q, c = rows.Z, matrices.means, row.y, row.r, row.q, row.c
     holes = rows.hole_columns[rows.hole_starts[n] : rows.hole_starts[n + 1]]
-    everything = Observed(r.size, False, holes[:0])
-    if holes.size > 0:
-        squares = _project(width, M, r, everything, c)
-    add_row(-1.0, RowTerms(Z[n], y, r, q, c, squares, d), width, rows.counts, matrices)
-    for k in range(width):
-        Z[n, k] = row.z[k]
-    k = width - 1
-    while own > own_new:
-        if rows.counts[k] == 0 and k >= prior.bias:
-            width = remove_feature(rows, matrices, width, k)
-            own -= 1
-        k -= 1
-    while own < own_new:
-        place = insert_feature(rng, rows, matrices, width, prior)
-        Z[n, place] = 1
-        width += 1
-        own += 1
-    h = _residual(Z[n], width, y, matrices, r, q)
-    for t in range(holes.size):
-        s = holes[t]
-        y[s] -= r[s]
-        r[s] = math.sqrt(1.0 + h) * normal(rng)
-        y[s] += r[s]
-    squares = _project(width, M, r, everything, c)
-    add_row(1.0, RowTerms(Z[n], y, r, q, c, squares, 1.0 / (1.0 + h)), width, rows.counts, matrices)
+    everything, scale = Observed(r.size, False, holes[:0]), d
+    for sign in (-1.0, 1.0):
+        if sign > 0.0:
+            for k in range(width):
+                Z[n, k] = row.z[k]
+            width = _change_n_own(rng, rows, n, width, prior, own, own_new, matrices)
+            h = _residual(Z[n], width, y, matrices, r, q)
+            for t in range(holes.size):
+                s = holes[t]
+                y[s] -= r[s]
+                r[s] = math.sqrt(1.0 + h) * normal(rng)
+                y[s] += r[s]
+            scale = 1.0 / (1.0 + h)
+        if sign > 0.0 or holes.size > 0:
+            squares = _project(width, M, r, everything, c)
+        add_row(sign, RowTerms(Z[n], y, r, q, c, squares, scale), width, rows.counts, matrices)
     return width
 
 
-@kernel
+@part_of_kernel
 def _update_row(
     rng: Rng,
     rows: Rows,
@@ -326,18 +335,14 @@ def sweep_rows(
     matrices: Matrices,
     start: int,
     stop: int,
-) -> tuple[int, int, int, float]:
+) -> tuple[int, int, int]:
     """Update the features and the holes of the rows from `start` to before `stop`.
 
-    `log_of[m]` is the logarithm of m, for all numbers of rows.
+    `log_of[m]` is the logarithm of m, for all numbers of rows. Errors of the matrices grow with the rows that
+    change: see `matrices.drift`.
 
-    Returns
-    -------
-    row, width, needed
-        The next row to update, the width, and the width that is needed: if that is more than the arrays have,
-        the row was left as it was and waits for larger ones.
-    drift
-        The largest error of the matrices, before they were recomputed and at the end.
+    Return the next row to update, the width, and the width that is needed: if that is more than the arrays
+    have, the row was left as it was and waits for larger ones.
     """
     S, capacity = rows.Y.shape[1], rows.Z.shape[1]
     row = RowWork(
@@ -355,11 +360,7 @@ def sweep_rows(
         chances=np.empty(MOST_NEW + 1),
     )
     rng_before = np.empty(4, np.uint64)
-    worst = 0.0
     for n in range(start, stop):
-        if n % _REFRESH_EVERY == 0 and n > 0:
-            worst = max(worst, drift(matrices, width, prior.weight_variance))
-            refresh(matrices, width, prior.weight_variance)
         if rows.pinned[n]:
             continue
         for i in range(4):
@@ -368,5 +369,5 @@ def sweep_rows(
         if needed > capacity:
             for i in range(4):
                 rng[i] = rng_before[i]
-            return n, width, needed, worst
-    return stop, width, width, max(worst, drift(matrices, width, prior.weight_variance))
+            return n, width, needed
+    return stop, width, width

@@ -16,7 +16,7 @@ import numpy as np
 
 from glfm.kernels.arrays import INTERVAL, CellBounds, ColumnMoves, FeatureLists
 from glfm.kernels.gaussian import half_line_slopes, interval_slopes, truncated_normal
-from glfm.kernels.jit import Features, Floats, Ints, Rng, kernel
+from glfm.kernels.jit import Features, Floats, Ints, Rng, inner_kernel, kernel
 from glfm.kernels.linalg import cholesky, solve_lower, solve_upper
 from glfm.kernels.random import integer_below, normal, uniform
 
@@ -85,7 +85,7 @@ def list_features(Z: Features, width: int, start: int, stop: int) -> FeatureList
     return FeatureLists(ends, features, scores)
 
 
-@kernel
+@inner_kernel
 def _bound_of_level(rng: Rng, w: int, s: int, y: Floats, scale: float) -> float:
     """Return the largest pseudo-observation of a cell but number `s`; that of the last level is drawn."""
     rival, others = -np.inf, -np.inf
@@ -128,10 +128,11 @@ def bound_pseudo(
             far[n, i] = np.inf if w == s else -np.inf
 
 
-@kernel
+@inner_kernel
 def _sum_weights(lists: FeatureLists, n: int, weights: Floats, mean: Floats) -> None:
     """Compute the mean of a row of every move; weights are features x moves."""
-    mean[:] = 0.0
+    for i in range(mean.size):
+        mean[i] = 0.0
     for j in range(lists.ends[n], lists.ends[n + 1]):
         k, score = lists.features[j], lists.scores[j]
         for i in range(mean.size):
@@ -229,6 +230,17 @@ def log_proposal(weights: Floats, target: Floats, root: Floats) -> float:
     return total
 
 
+@inner_kernel
+def _take(
+    weights: Floats, slopes: Floats, bends: Floats, i: int, w: Floats, slope: Floats, bend: Floats
+) -> None:
+    """Copy what belongs to one move, the last axis of every array."""
+    for k in range(w.size):
+        w[k], slope[k] = weights[k, i], slopes[k, i]
+        for m in range(w.size):
+            bend[k, m] = bends[k, m, i]
+
+
 @kernel
 def propose_weights(
     rng: Rng,
@@ -243,10 +255,12 @@ def propose_weights(
 
     Moves are the last axis of every array.
     """
-    target, noise = np.empty(weights.shape[0]), np.empty(weights.shape[0])
+    width = weights.shape[0]
+    target, noise, here, slope = np.empty(width), np.empty(width), np.empty(width), np.empty(width)
+    root = np.empty((width, width))
     for i in range(weights.shape[1]):
-        root = bends[:, :, i].copy()
-        newton_step(weights[:, i].copy(), slopes[:, i].copy(), root, weight_variance, target)
+        _take(weights, slopes, bends, i, here, slope, root)
+        newton_step(here, slope, root, weight_variance, target)
         for k in range(noise.size):
             noise[k] = normal(rng)
         solve_upper(root, noise)
@@ -264,10 +278,14 @@ def log_returns(
 
     To it is added the log ratio of the priors of new and present weights.
     """
-    target = np.empty(weights.shape[0])
+    width = weights.shape[0]
+    target, here, there, slope = np.empty(width), np.empty(width), np.empty(width), np.empty(width)
+    root = np.empty((width, width))
     for i in range(weights.shape[1]):
-        root, here, there = bends[:, :, i].copy(), weights[:, i].copy(), new[:, i].copy()
-        newton_step(there, slopes[:, i].copy(), root, weight_variance, target)
+        _take(new, slopes, bends, i, there, slope, root)
+        for k in range(width):
+            here[k] = weights[k, i]
+        newton_step(there, slope, root, weight_variance, target)
         total = log_proposal(here, target, root)
         for k in range(target.size):
             total += 0.5 * (here[k] * here[k] - there[k] * there[k]) / weight_variance

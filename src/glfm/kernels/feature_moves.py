@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glfm.kernels.arrays import FeaturePrior, Matrices, Rows
-from glfm.kernels.jit import Bits, Floats, Rng, kernel
-from glfm.kernels.matrices import insert_feature, refresh, remove_feature
+from glfm.kernels.jit import Bits, Floats, Rng, inner_kernel, kernel
+from glfm.kernels.matrices import insert_feature, remove_feature
 from glfm.kernels.random import integer_below, uniform
 from glfm.kernels.row_sums import sums_over
 
@@ -22,7 +22,7 @@ N_PROPOSALS = 8
 SHARE_OF_ADDITIONS = 0.125
 
 
-@kernel
+@inner_kernel
 def _evidence(
     matrices: Matrices, width: int, products: Floats, sums: Floats, length: float, weight_variance: float
 ) -> tuple[float, float]:
@@ -48,7 +48,7 @@ def _evidence(
     return schur, squares
 
 
-@kernel
+@inner_kernel
 def _log_partition(m: float, n_rows: int) -> float:
     """Return log B(m, N - m + 1): the prior of a feature of m given rows, but for a constant."""
     return math.lgamma(m) + math.lgamma(n_rows - m + 1.0)
@@ -92,7 +92,7 @@ def log_replace_ratio(
     return log_ratio + 0.5 * (squares / schur - matrices.gram[k, k] / Q[k, k])
 
 
-@kernel
+@inner_kernel
 def _log_prior_to_proposal(m: float, prior: FeaturePrior, n_free: int, n_sizes: int) -> float:
     """Return the log of a feature's prior, without alpha, over the probability of proposing it.
 
@@ -142,7 +142,7 @@ def log_add_ratio(
     return log_ratio + math.log((1.0 - SHARE_OF_ADDITIONS) / SHARE_OF_ADDITIONS)
 
 
-@kernel
+@inner_kernel
 def _sum_feature(rows: Rows, k: int, ZY: Floats) -> None:
     """Compute z'Y of feature k from the rows: in differences of sums rounding errors would grow."""
     S = rows.Y.shape[1]
@@ -156,21 +156,23 @@ def _sum_feature(rows: Rows, k: int, ZY: Floats) -> None:
 
 @kernel
 def recode_features(
-    rng: Rng, rows: Rows, width: int, prior: FeaturePrior, lowest: int, matrices: Matrices
-) -> int:
-    """Propose, once per feature, that a feature k become "k or j but not both"; return how many did.
+    rng: Rng, rows: Rows, width: int, prior: FeaturePrior, lowest: int, n_proposals: int, matrices: Matrices
+) -> tuple[int, bool]:
+    """Propose that a feature k become "k or j but not both", until one does.
 
     With j the bias, a feature becomes its complement; with j another feature, "k" and "k without j" change
     places. The move is its own inverse. j is at least `lowest`: 1 excludes the bias, as pinned rows need.
+
+    Return how many proposals are left, and whether a feature has changed: then the caller has to `refresh`
+    the matrices.
     """
     Z, ZZ, ZY = rows.Z, matrices.ZZ, matrices.ZY
     n_rows, S = rows.Y.shape
     products, overlap, sums = np.empty(width), np.empty(width), np.empty(S)
     both = np.empty(n_rows, np.uint8)
-    n_accepted = 0
     if width - prior.bias < 1 or width - lowest < 2:
-        return n_accepted
-    for _ in range(width - prior.bias):
+        return 0, False
+    for left in range(n_proposals - 1, -1, -1):
         k = prior.bias + integer_below(rng, width - prior.bias)
         j = lowest + integer_below(rng, width - lowest - 1)
         if j >= k:
@@ -194,12 +196,11 @@ def recode_features(
             for i in range(width):
                 ZZ[k, i] = ZZ[i, k] = products[i]
             ZZ[k, k] = m
-            refresh(matrices, width, prior.weight_variance)
-            n_accepted += 1
-    return n_accepted
+            return left, True
+    return 0, False
 
 
-@kernel
+@inner_kernel
 def _scatter(rng: Rng, pinned: NDArray[np.bool_], n_free: int, m: int, z: Bits) -> None:
     """Choose m of the rows that are not pinned, every choice with the same probability."""
     left = n_free
@@ -212,7 +213,7 @@ def _scatter(rng: Rng, pinned: NDArray[np.bool_], n_free: int, m: int, z: Bits) 
             left -= 1
 
 
-@kernel
+@inner_kernel
 def _insert(
     rng: Rng,
     rows: Rows,
@@ -238,27 +239,28 @@ def _insert(
 
 @kernel
 def add_or_drop_features(
-    rng: Rng, rows: Rows, width: int, prior: FeaturePrior, n_free: int, matrices: Matrices
-) -> int:
-    """Propose to drop a feature with all its rows, or to scatter a new one over the rows; return the width.
+    rng: Rng, rows: Rows, width: int, prior: FeaturePrior, n_free: int, n_proposals: int, matrices: Matrices
+) -> tuple[int, int]:
+    """Propose to drop a feature with all its rows, or to scatter a new one over the rows, until one is made.
 
     Flips let a feature that explains nothing wander for as many sweeps as there are rows before it dies.
     Dropping it whole is the inverse of scattering a feature over m of the `n_free` rows that are not pinned,
     m uniform from 1 to `n_free`.
+
+    Return the width, and how many proposals are left. If the width is another one, the caller has to
+    `refresh` the matrices.
     """
     n_rows, S = rows.Y.shape
     z = np.empty(n_rows, np.uint8)
     products, sums = np.empty(rows.Z.shape[1]), np.empty(S)
-    for _ in range(N_PROPOSALS):
-        changed = False
+    for left in range(n_proposals - 1, -1, -1):
         if uniform(rng) >= SHARE_OF_ADDITIONS:
             if width == prior.bias:
                 continue
             k = prior.bias + integer_below(rng, width - prior.bias)
             m = rows.counts[k]
             if math.log(uniform(rng)) < log_drop_ratio(matrices, width, k, float(m), prior, n_free, n_free):
-                width = remove_feature(rows, matrices, width, k)
-                changed = True
+                return remove_feature(rows, matrices, width, k), left
         elif n_free > 0 and width < min(prior.max_width, rows.Z.shape[1]):
             m = 1 + integer_below(rng, n_free)
             _scatter(rng, rows.pinned, n_free, m, z)
@@ -270,8 +272,5 @@ def add_or_drop_features(
             )
             if math.log(uniform(rng)) < log_ratio:
                 _insert(rng, rows, width, prior, z, products, m, matrices)
-                width += 1
-                changed = True
-        if changed:
-            refresh(matrices, width, prior.weight_variance)
-    return width
+                return width + 1, left
+    return width, 0

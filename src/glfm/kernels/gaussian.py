@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from glfm.kernels.jit import Floats, Rng, kernel
+from glfm.kernels.jit import Floats, Rng, inner_kernel, kernel
 from glfm.kernels.random import exponential, fill_normals, normal, uniform
 
 _ROOT_HALF = math.sqrt(0.5)
@@ -13,7 +13,7 @@ _TRUSTED = 1e-5  # a mass from which a difference of distribution functions give
 _NARROW = 1e-4  # an interval whose slopes are those of a point
 
 
-@kernel
+@inner_kernel
 def cdf(x: float) -> float:
     """Return the standard normal distribution function."""
     return 0.5 * math.erfc(-x * _ROOT_HALF)
@@ -123,20 +123,20 @@ def interval_log_mass(a: float, b: float) -> float:
         a, b = -b, -a
     if not a < b:
         return -np.inf
-    if a == -np.inf:
-        return log_cdf(b)
     width = b - a
     middle = 0.5 * (a + b)
     if width * max(1.0, abs(middle)) < 1e-4:
         curvature = (middle * middle - 1.0) * width * width / 24.0
         return -0.5 * middle * middle - _LOG_ROOT_2PI + math.log(width) + curvature
-    if b > 0.0:
+    if b > 0.0 and a > -np.inf:
         return math.log1p(-cdf(a) - cdf(-b))
     upper = log_cdf(b)
+    if a == -np.inf:
+        return upper
     return upper + math.log(-math.expm1(log_cdf(a) - upper))
 
 
-@kernel
+@inner_kernel
 def _slopes_between(a: float, b: float) -> tuple[float, float, float]:
     """Return `interval_slopes` of a standard normal between two finite ends."""
     below_a, at_a = quick_pair(a)
@@ -155,14 +155,14 @@ def _slopes_between(a: float, b: float) -> tuple[float, float, float]:
     return value, slope, min(max(slope * slope - a * at_a + b * at_b, 0.0), 1.0)
 
 
-@kernel
+@inner_kernel
 def half_line_slopes(x: float) -> tuple[float, float, float]:
     """Return log Phi(x), about its derivative, and minus the second one."""
     value, slope = quick_log_cdf_and_slope(x)
     return value, slope, min(max(slope * (slope + x), 0.0), 1.0)
 
 
-@kernel
+@inner_kernel
 def interval_slopes(low: float, high: float, mean: float, unit: float) -> tuple[float, float, float]:
     """Return the log probability of an interval, about its derivative by the mean, and minus the second one.
 
@@ -193,7 +193,7 @@ def interval_log_masses(lower: Floats, upper: Floats, mean: Floats, sd: float) -
     return out
 
 
-@kernel
+@inner_kernel
 def draw_term(mean: float, variance: float, other: float, residual: float, noise: float) -> float:
     """Return y ~ N(mean, variance) given a sum y + u, u ~ N(0, other), from a standard normal.
 
@@ -203,13 +203,9 @@ def draw_term(mean: float, variance: float, other: float, residual: float, noise
     return mean + gain * residual + math.sqrt(other * gain) * noise
 
 
-@kernel
+@inner_kernel
 def _above(rng: Rng, a: float) -> float:
-    if a <= 0.0:
-        while True:
-            x = normal(rng)
-            if x >= a:
-                return x
+    """Draw from [a, inf) with a > 0."""
     if a < 0.4:
         while True:
             x = abs(normal(rng))
@@ -225,23 +221,25 @@ def _above(rng: Rng, a: float) -> float:
             return x
 
 
-@kernel
+@inner_kernel
 def _between(rng: Rng, a: float, b: float) -> float:
-    """Draw from [a, b] with a + b >= 0, both finite."""
+    """Draw from [a, b] with a + b >= 0; both may be infinite."""
     if a <= 0.0 and b - a > 2.2:
         while True:
             x = normal(rng)
             if a <= x <= b:
                 return x
-    if a > 0.0:
+    from_tail = b == np.inf
+    if a > 0.0 and not from_tail:
         root = math.sqrt(a * a + 4.0)
         # Far out the factor is 1, and a difference of squares has no digit left.
         factor = math.exp(0.5 + 0.25 * (a * a - a * root)) if a < 1e4 else 1.0
-        if b - a > 2.0 / (a + root) * factor:
-            while True:
-                x = _above(rng, a)
-                if x <= b:
-                    return x
+        from_tail = b - a > 2.0 / (a + root) * factor
+    if from_tail:
+        while True:
+            x = _above(rng, a)
+            if not x > b:
+                return x
     mode = max(a, 0.0)
     width = b - a
     while True:
@@ -250,16 +248,17 @@ def _between(rng: Rng, a: float, b: float) -> float:
             return x
 
 
+# Every place where a kernel calls another one is a copy of it, which takes time to compile: cases that differ
+# in signs or bounds alone share a call.
 @kernel
 def truncated_normal(rng: Rng, a: float, b: float) -> float:
     """Draw from the standard normal distribution truncated to [a, b]; either end may be infinite."""
-    if a == -np.inf:
-        return normal(rng) if b == np.inf else -_above(rng, -b)
-    if b == np.inf:
-        return _above(rng, a)
-    if not a < b:
+    if a != -np.inf and b != np.inf and not a < b:
         return a
-    return -_between(rng, -b, -a) if a + b < 0.0 else _between(rng, a, b)
+    sign = 1.0
+    if b != np.inf and (a == -np.inf or a + b < 0.0):
+        a, b, sign = -b, -a, -1.0
+    return sign * _between(rng, a, b)
 
 
 @kernel
@@ -270,32 +269,23 @@ def fill_truncated(rng: Rng, lower: Floats, upper: Floats, out: Floats) -> None:
     tails are left to `truncated_normal`.
     """
     ahead = np.empty(min(out.size + 8, 256))
-    fill_normals(rng, ahead)
-    p = 0
-    for i in range(out.size):
+    p, i = ahead.size, 0
+    while True:
+        if p == ahead.size:
+            fill_normals(rng, ahead)
+            p = 0
+        if i == out.size:
+            return
         a, b = lower[i], upper[i]
         sign = 1.0
         if a == -np.inf or a + b < 0.0:
             a, b = -b, -a
             sign = -1.0
-        if b == np.inf and a < 0.7:
+        if (b == np.inf and a < 0.7) or (a <= 0.0 and b - a > 2.2):
             x = abs(ahead[p]) if a > 0.0 else ahead[p]
-            while x < a:
-                p += 1
-                if p == ahead.size:
-                    fill_normals(rng, ahead)
-                    p = 0
-                x = abs(ahead[p]) if a > 0.0 else ahead[p]
             p += 1
-        elif a <= 0.0 and b - a > 2.2:
-            x = ahead[p]
-            while not a <= x <= b:
-                p += 1
-                if p == ahead.size:
-                    fill_normals(rng, ahead)
-                    p = 0
-                x = ahead[p]
-            p += 1
+            if not a <= x <= b:
+                continue
         elif a < b and (b - a) * max(a, 0.5) < 1.5:
             mode = max(a, 0.0)
             x = a + (b - a) * uniform(rng)
@@ -303,7 +293,5 @@ def fill_truncated(rng: Rng, lower: Floats, upper: Floats, out: Floats) -> None:
                 x = a + (b - a) * uniform(rng)
         else:
             x = truncated_normal(rng, a, b)
-        if p == ahead.size:
-            fill_normals(rng, ahead)
-            p = 0
         out[i] = sign * x
+        i += 1

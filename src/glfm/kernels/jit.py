@@ -28,12 +28,34 @@ _OPTIONS: dict[str, Any] = {
     "fastmath": FASTMATH,
     "error_model": "numpy",
     "forceinline": True,
+    "no_cfunc_wrapper": True,  # nobody takes the address of a kernel
 }
 
 
 def kernel(function: Function) -> Function:
     """Compile `function` on first use, keep the machine code on disk, release the GIL while it runs."""
+    return _compiled(function, {})
+
+
+def inner_kernel(function: Function) -> Function:
+    """Compile `function` for kernels alone: called from Python, it ends the process.
+
+    Code that takes the arguments of a call from Python apart is half of a small kernel.
+    """
+    return _compiled(function, {"no_cpython_wrapper": True})
+
+
+def part_of_kernel(function: Function) -> Function:
+    """Compile `function` only as a part of the one kernel that calls it, from one place.
+
+    A kernel is compiled by itself, and its code once more within every kernel that calls it: dear if there is
+    much of it.
+    """
+    return _compiled(function, {"inline": "always"})
+
+
+def _compiled(function: Function, more: dict[str, Any]) -> Function:
     if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
         # The random stream wraps around, which compiled code does silently.
         return np.errstate(over="ignore")(function)
-    return cast(Function, numba.njit(cache=True, **_OPTIONS)(function))
+    return cast(Function, numba.njit(cache=True, **_OPTIONS, **more)(function))

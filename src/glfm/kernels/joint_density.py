@@ -12,7 +12,7 @@ import numpy as np
 
 from glfm.kernels.arrays import ARGMAX, CellBounds, RowPrior, RowStreams, ScaledDraw
 from glfm.kernels.gaussian import interval_log_mass, log_cdf
-from glfm.kernels.jit import Bits, Floats, Ints, Rng, kernel
+from glfm.kernels.jit import Bits, Floats, Ints, Rng, inner_kernel, kernel
 from glfm.kernels.new_rows import gibbs_pass, new_row_scratch
 from glfm.kernels.probit import MAX_GRID, draw_largest_value, log_probability
 from glfm.kernels.random import uniform
@@ -23,7 +23,7 @@ from glfm.kernels.singletons import draw_n_singletons
 _LOG_ROOT_2PI = 0.5 * math.log(2.0 * math.pi)
 
 
-@kernel
+@inner_kernel
 def _log_density_of_number(
     low: float, high: float, aux: float, floor: float, ceiling: float, mean: float, variance: float
 ) -> float:
@@ -41,7 +41,7 @@ def _log_density_of_number(
     return interval_log_mass((max(low, floor) - mean) / sd, (min(high, ceiling) - mean) / sd) - total
 
 
-@kernel
+@inner_kernel
 def _log_density(
     r: int,
     low: float,
@@ -69,15 +69,16 @@ def _log_density(
     return _log_density_of_number(low, high, aux, floor, ceiling, m[0], variance)
 
 
-@kernel
+@inner_kernel
 def _draw_prior(rng: Rng, log_odds: Floats, bias: int, z: Bits) -> None:
     """Draw features from their prior."""
-    z[:bias] = 1
+    for k in range(bias):
+        z[k] = 1
     for k in range(bias, z.size):
         z[k] = 1 if math.log(1.0 / uniform(rng) - 1.0) > -log_odds[k] else 0
 
 
-@kernel
+@inner_kernel
 def _order(low: Floats, is_value: Bits, order: Ints) -> tuple[int, int]:
     """List the columns of observed cells, given ones first; return how many are given, and in all."""
     n = n_first = 0
@@ -121,14 +122,17 @@ def weigh_rows(
         _draw_prior(rng, prior.log_odds[n], draw.bias, z)
         sum_weights(draw.weights, z, mean)
         j = draw_n_singletons(rng, prior.max_singletons[n], prior.log_rate, 0, 1.0, 0.0, s2, scratch.chances)
-        known[:], out[n] = np.nan, np.nan
+        for d in range(D):
+            known[d] = out[n, d] = np.nan
         log_weight = 0.0
         n_first, n_all = _order(cells.low[n], is_value[n], order)
         for i in range(n_all):
             d = order[i]
             first, last = cells.starts[d], cells.starts[d + 1]
             m = means[: last - first + 1]  # the last pseudo-observation of a categorical cell has mean 0
-            m[:-1], m[-1] = mean[first:last], 0.0
+            for s in range(first, last):
+                m[s - first] = mean[s]
+            m[last - first] = 0.0
             r = int(cells.low[n, d]) if cells.form[d] == ARGMAX else -1
             v, sd = 1.0 + j * s2, draw.sd[d]
             if i >= n_first:

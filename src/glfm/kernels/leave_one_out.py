@@ -44,16 +44,21 @@ def leave_cells_out(
         start_j = min(n_singletons[n], prior.max_singletons[n])
         sum_weights(draw.weights, Z[n], start_mean)
         observed = list_cells(low, high, cells, draw.sd, scratch)
-        start_excess[:] = 1.0
+        for s in range(S):
+            start_excess[s] = 1.0
         for _ in range(_SETTLE):
             v = 1.0 + start_j * draw.weight_variance
             draw_pseudo(rng, observed, start_mean, v, start_excess, scratch.y)
-        others[:] = low
+        for d in range(D):
+            others[d] = low[d]
         for d in range(D):
             first, last = cells.starts[d], cells.starts[d + 1]
             if first == last:
                 continue
-            z[:], scratch.mean[:], excess[:] = Z[n], start_mean, start_excess
+            for k in range(z.size):
+                z[k] = Z[n, k]
+            for s in range(S):
+                scratch.mean[s], excess[s] = start_mean[s], start_excess[s]
             j = start_j
             if not np.isnan(low[d]):
                 others[d] = np.nan

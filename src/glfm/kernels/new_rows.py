@@ -23,7 +23,7 @@ from glfm.kernels.arrays import (
     RowStreams,
     ScaledDraw,
 )
-from glfm.kernels.jit import Bits, Features, Floats, Rng, kernel
+from glfm.kernels.jit import Bits, Features, Floats, Rng, inner_kernel, kernel
 from glfm.kernels.random import exponential, integer_below, normal, uniform
 from glfm.kernels.row_cells import draw_pseudo, list_cells, log_likelihood, row_scratch, sum_weights
 from glfm.kernels.row_streams import seed_row
@@ -43,7 +43,7 @@ def add_weights(packed: Bits, weights: Floats, bias: int, out: Floats) -> None:
                     out[n, s] += weights[k, s]
 
 
-@kernel
+@inner_kernel
 def new_row_scratch(cells: CellBounds, draw: ScaledDraw, prior: RowPrior) -> RowScratch:
     """Allocate the work space of Gibbs passes over one row that is not in the fit."""
     most = 0
@@ -52,7 +52,7 @@ def new_row_scratch(cells: CellBounds, draw: ScaledDraw, prior: RowPrior) -> Row
     return row_scratch(cells.form.size, draw.weights.shape[1], most + 1)
 
 
-@kernel
+@inner_kernel
 def _flip(
     rng: Rng,
     cells: ObservedCells,
@@ -90,13 +90,14 @@ def _flip(
         there = log_likelihood(cells, proposal, variance, excess, needed)
         if there > needed:
             here = there
-            mean[:] = proposal
+            for s in range(mean.size):
+                mean[s] = proposal[s]
             z[k] = 1 - z[k]
             if other != k:
                 z[other] = 1 - z[other]
 
 
-@kernel
+@inner_kernel
 def gibbs_pass(
     rng: Rng,
     cells: ObservedCells,
@@ -117,11 +118,11 @@ def gibbs_pass(
     v = 1.0 + n_singletons * draw.weight_variance
     _flip(rng, cells, draw, prior.log_odds[n], v, z, excess, scratch)
     draw_pseudo(rng, cells, mean, v, excess, y)
-    squares = 0.0
+    squares, n_observed = 0.0, 0
     for s in range(mean.size):
         residual[s] = (y[s] - mean[s]) * observed[s]
         squares += residual[s] * residual[s]
-    n_observed = int(observed.sum())
+        n_observed += 1 if observed[s] > 0.0 else 0
     j = draw_n_singletons(
         rng,
         prior.max_singletons[n],
@@ -140,7 +141,7 @@ def gibbs_pass(
     return j
 
 
-@kernel
+@inner_kernel
 def draw_singleton_sum(rng: Rng, variance: float, observed: Floats, residual: Floats, out: Floats) -> None:
     """Draw the sum of the singletons' weights, N(0, variance) a priori, given the observed residuals."""
     gain = variance / (1.0 + variance)
@@ -151,7 +152,7 @@ def draw_singleton_sum(rng: Rng, variance: float, observed: Floats, residual: Fl
             out[s] = math.sqrt(variance) * normal(rng)
 
 
-@kernel
+@inner_kernel
 def _start_like(
     rng: Rng,
     cells: ObservedCells,
@@ -163,7 +164,8 @@ def _start_like(
 ) -> None:
     """Start with the features of one of a few random rows of the fit, drawn by their likelihood."""
     mean, proposal = scratch.mean, scratch.proposal
-    excess[:] = 1.0
+    for s in range(excess.size):
+        excess[s] = 1.0
     best = -np.inf
     for candidate in range(_CANDIDATES):
         like = integer_below(rng, fit.shape[0])
@@ -172,11 +174,13 @@ def _start_like(
         score = gumbel + log_likelihood(cells, proposal, 1.0, excess, best - gumbel)
         if candidate == 0 or score > best:
             best = score
-            z[:] = fit[like]
-            mean[:] = proposal
+            for k in range(z.size):
+                z[k] = fit[like, k]
+            for s in range(mean.size):
+                mean[s] = proposal[s]
 
 
-@kernel
+@inner_kernel
 def start_row(
     rng: Rng,
     streams: RowStreams,

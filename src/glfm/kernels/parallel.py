@@ -14,13 +14,12 @@ Holes are integrated out of flips and births, and drawn afresh once the row's fe
 """
 
 import math
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from glfm.kernels.arrays import FeaturePrior, FeaturesInUse, Rows, ShardWork
-from glfm.kernels.jit import Codes, Features, Floats, Ints, Rng, kernel
+from glfm.kernels.jit import Codes, Features, Floats, Ints, Rng, inner_kernel, kernel
 from glfm.kernels.observed import observed_columns
 from glfm.kernels.random import gamma, normal, uniform
 from glfm.kernels.row_residual import residual
@@ -39,25 +38,6 @@ def gram_matrix(W: Floats) -> Floats:
                 total += W[i, s] * W[k, s]
             out[i, k] = out[k, i] = total
     return out
-
-
-@kernel
-def enlarged(array: NDArray[Any], n_rows: int, n_columns: int) -> NDArray[Any]:
-    """Return a copy of a matrix with more room, zero where there was nothing."""
-    out = np.zeros((n_rows, n_columns), array.dtype)
-    out[: array.shape[0], : array.shape[1]] = array
-    return out
-
-
-@kernel
-def with_room(in_use: FeaturesInUse, room: int) -> FeaturesInUse:
-    """Return a copy with room for more features."""
-    log_odds, elsewhere, order = np.zeros(room), np.zeros(room, np.int64), np.zeros(room, np.int64)
-    log_odds[: in_use.log_odds.size] = in_use.log_odds
-    elsewhere[: in_use.elsewhere.size] = in_use.elsewhere
-    order[: in_use.order.size] = in_use.order
-    weights = enlarged(in_use.weights, room, in_use.weights.shape[1])
-    return FeaturesInUse(weights, enlarged(in_use.gram, room, room), log_odds, elsewhere, order)
 
 
 @kernel
@@ -88,7 +68,7 @@ def rearrange(Z: Features, width: int, layout: Ints) -> None:
             Z[n, j] = old[layout[j]] if layout[j] < width else 0
 
 
-@kernel
+@inner_kernel
 def _draw_holes(
     rng: Rng, z: Features, width: int, y: Floats, inv_sd: Floats, holes: Codes, W: Floats
 ) -> None:
@@ -102,7 +82,7 @@ def _draw_holes(
         y[s] = mean / inv_sd[s]
 
 
-@kernel
+@inner_kernel
 def _shard_work(S: int, capacity: int) -> ShardWork:
     """Allocate the work space of `sweep_shard`."""
     return ShardWork(

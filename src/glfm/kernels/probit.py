@@ -12,7 +12,7 @@ import math
 import numpy as np
 
 from glfm.kernels.gaussian import cdf, log_cdf, quick_cdf, quick_pair
-from glfm.kernels.jit import Codes, Floats, Rng, kernel
+from glfm.kernels.jit import Codes, Floats, Rng, inner_kernel, kernel
 from glfm.kernels.random import uniform
 
 MAX_GRID = 1024  # points of a grid that is kept in memory
@@ -25,7 +25,7 @@ _NEGLIGIBLE = 1e-18  # of the integrand, relative to the sum so far
 _HOPELESS = 1000.0  # standard deviations behind the largest mean
 
 
-@kernel
+@inner_kernel
 def _log_integrand(t: float, r: int, m: Floats, sd: float) -> float:
     """Return the log density of variable `r` at `t` times the probability that all others are below.
 
@@ -49,7 +49,7 @@ def _log_integrand(t: float, r: int, m: Floats, sd: float) -> float:
     return total + math.log(product)
 
 
-@kernel
+@inner_kernel
 def _fill_grid(r: int, m: Floats, sd: float, grid: Floats) -> tuple[float, float, float, int]:
     """Fill `grid` with the log integrand; return the log integral, and start, step and size of the grid.
 
@@ -81,7 +81,7 @@ def log_probability(r: int, m: Floats, sd: float, grid: Floats) -> float:
     return _fill_grid(r, m, sd, grid)[0]
 
 
-@kernel
+@inner_kernel
 def draw_largest_value(rng: Rng, r: int, m: Floats, sd: float, grid: Floats) -> tuple[float, float]:
     """Draw the value of variable `r` given that it is the largest; return also the log importance weight.
 
@@ -99,26 +99,35 @@ def draw_largest_value(rng: Rng, r: int, m: Floats, sd: float, grid: Floats) -> 
     return t, _log_integrand(t, r, m, sd) - grid[chosen]
 
 
-@kernel
+@inner_kernel
 def _step(levels: int) -> float:
     """Return a step of the trapezoid rule that keeps its relative error below 1e-7 for this many levels."""
     return 0.45 / math.sqrt(1.0 + 0.55 * math.log(levels))
 
 
-@kernel
+@inner_kernel
 def _below(x: float) -> float:
     """Return the standard normal distribution function, to many digits also where it is small."""
     return quick_cdf(x) if x > -4.0 else cdf(x)
 
 
-@kernel
+@inner_kernel
+def _ends(m: Floats) -> tuple[float, float]:
+    """Return the largest and the smallest of some numbers."""
+    top, bottom = m[0], m[0]
+    for r in range(1, m.size):
+        top, bottom = max(top, m[r]), min(bottom, m[r])
+    return top, bottom
+
+
+@inner_kernel
 def _highest(m: Floats) -> float:
     """Return the largest mean; means that are hopelessly far below it are raised first.
 
     Their levels have no probability either way, and a grid that reached them would be too long.
     """
-    top = float(m.max())
-    if top - m.min() > _HOPELESS:
+    top, bottom = _ends(m)
+    if top - bottom > _HOPELESS:
         for r in range(m.size):
             m[r] = max(m[r] - top, -_HOPELESS)
         top = 0.0
@@ -139,13 +148,15 @@ def level_probabilities(location: Floats) -> Floats:
     m = np.zeros(levels)
     below, at, left = np.empty(levels), np.empty(levels), np.empty(levels)
     for n in range(n_rows):
-        m[:free], m[free] = location[n], 0.0
+        for r in range(free):
+            m[r] = location[n, r]
+        m[free] = 0.0
         if levels == 2:
             out[n, 0] = cdf(m[0] / math.sqrt(2.0))
             out[n, 1] = cdf(-m[0] / math.sqrt(2.0))
             continue
         top = _highest(m)
-        t = 0.5 * (top + m.min()) - _BELOW
+        t = 0.5 * (top + _ends(m)[1]) - _BELOW
         while t < top + _ABOVE:
             product = 1.0
             for r in range(levels):
@@ -175,12 +186,14 @@ def log_level_probabilities(codes: Codes, location: Floats) -> Floats:
     out = np.empty(n_rows)
     m = np.zeros(levels)
     for n in range(n_rows):
+        for r in range(free):
+            m[r] = location[n, r]
+        m[free] = 0.0
         r = codes[n]
-        m[:free], m[free] = location[n], 0.0
         if levels == 2:
             out[n] = log_cdf((m[r] - m[1 - r]) / math.sqrt(2.0))
             continue
-        behind = m.max() - m[r]
+        behind = _ends(m)[0] - m[r]
         top = _highest(m)
         if behind > _HOPELESS:  # only the level with the largest mean matters
             out[n] = log_cdf(-behind / math.sqrt(2.0))

@@ -20,7 +20,7 @@ from glfm.kernels.gaussian import (
     quick_log_cdf,
     truncated_normal,
 )
-from glfm.kernels.jit import Features, Floats, Rng, kernel
+from glfm.kernels.jit import Features, Floats, Rng, inner_kernel
 from glfm.kernels.random import normal
 
 _SMALL = 1e-3  # a running product is moved into the sum of logarithms below this
@@ -29,7 +29,7 @@ _AT_ONCE = 8  # cells with two levels between two looks at whether the sum is al
 _FAR = 7.0  # standard deviations up to which `quick_cdf` is accurate in the lower tail
 
 
-@kernel
+@inner_kernel
 def row_scratch(n_columns: int, n_pseudo: int, n_chances: int) -> RowScratch:
     """Allocate the work space of passes over one row; `n_chances` numbers of singletons are listed."""
     cells = ObservedCells(
@@ -53,7 +53,7 @@ def row_scratch(n_columns: int, n_pseudo: int, n_chances: int) -> RowScratch:
     )
 
 
-@kernel
+@inner_kernel
 def sum_weights(weights: Floats, z: Features, mean: Floats) -> None:
     """Compute mean = zW for one row of features or scores."""
     for s in range(mean.size):
@@ -65,7 +65,7 @@ def sum_weights(weights: Floats, z: Features, mean: Floats) -> None:
                 mean[s] += a * weights[k, s]
 
 
-@kernel
+@inner_kernel
 def list_cells(
     low: Floats, high: Floats, bounds: CellBounds, sd: Floats, scratch: RowScratch
 ) -> ObservedCells:
@@ -109,20 +109,18 @@ def list_cells(
     return cells
 
 
-@kernel
+@inner_kernel
 def _draw_between(rng: Rng, low: float, high: float, aux: float, mean: float, variance: float) -> float:
-    """Draw y ~ N(mean, variance) given that y + u, u ~ N(0, aux), lies between the bounds."""
-    w = low
-    if low < high:
-        sd = math.sqrt(variance + aux)
-        w = mean + sd * truncated_normal(rng, (low - mean) / sd, (high - mean) / sd)
-        w = min(max(w, low), high)
+    """Draw y ~ N(mean, variance) given that y + u, u ~ N(0, aux), lies between the bounds, low < high."""
+    sd = math.sqrt(variance + aux)
+    w = mean + sd * truncated_normal(rng, (low - mean) / sd, (high - mean) / sd)
+    w = min(max(w, low), high)
     if aux == 0.0:
         return w
     return draw_term(mean, variance, aux, w - mean, normal(rng))
 
 
-@kernel
+@inner_kernel
 def _draw_of_two(rng: Rng, sign: float, mean: float, variance: float) -> float:
     """Draw the pseudo-observation of a cell with two levels; `sign` tells which won."""
     root = math.sqrt(variance + 1.0)
@@ -130,7 +128,7 @@ def _draw_of_two(rng: Rng, sign: float, mean: float, variance: float) -> float:
     return draw_term(mean, variance, 1.0, residual, normal(rng))
 
 
-@kernel
+@inner_kernel
 def draw_largest(
     rng: Rng, first: int, last: int, w: int, mean: Floats, variance: float, excess: float, y: Floats
 ) -> float:
@@ -142,19 +140,26 @@ def draw_largest(
     sd = math.sqrt(variance)
     top = excess if w == last else mean[w] + sd * excess
     rival = -np.inf
-    for s in range(first, last):
-        if s != w:
-            y[s] = mean[s] + sd * truncated_normal(rng, -np.inf, (top - mean[s]) / sd)
-            rival = max(rival, y[s])
-    if w == last:
-        return truncated_normal(rng, rival, np.inf)
-    rival = max(rival, truncated_normal(rng, -np.inf, top))
-    excess = truncated_normal(rng, (rival - mean[w]) / sd, np.inf)
-    y[w] = mean[w] + sd * excess
+    for s in range(first, last + 2):  # the largest comes last; all share one draw, see `truncated_normal`
+        if s == w:
+            continue
+        m, unit = (mean[s], sd) if s < last else (0.0, 1.0)
+        low, high = -np.inf, (top - m) / unit
+        if s > last:
+            m, unit = (mean[w], sd) if w < last else (0.0, 1.0)
+            low, high = (rival - m) / unit, np.inf
+        excess = truncated_normal(rng, low, high)
+        value = m + unit * excess
+        if s <= last:
+            rival = max(rival, value)
+        if s < last:
+            y[s] = value
+        elif s > last and w < last:
+            y[w] = value
     return excess
 
 
-@kernel
+@inner_kernel
 def draw_choices(
     rng: Rng, cells: ObservedCells, mean: Floats, variance: float, excess: Floats, y: Floats
 ) -> None:
@@ -165,24 +170,32 @@ def draw_choices(
         excess[first] = draw_largest(rng, first, last, w, mean, variance, excess[first], y)
 
 
-@kernel
-def draw_pseudo(
-    rng: Rng, cells: ObservedCells, mean: Floats, variance: float, excess: Floats, y: Floats
-) -> None:
-    """Draw the pseudo-observations of a row's observed cells given its features."""
+@inner_kernel
+def draw_others(rng: Rng, cells: ObservedCells, mean: Floats, variance: float, y: Floats) -> None:
+    """Draw the pseudo-observations of all other observed cells of a row, one each."""
     for i in range(cells.n[0]):
         s, value, noise = cells.points[i], cells.values[i, 0], cells.values[i, 1]
-        y[s] = _draw_between(rng, value, value, noise, mean[s], variance)
+        y[s] = value
+        if noise != 0.0:
+            y[s] = draw_term(mean[s], variance, noise, value - mean[s], normal(rng))
     for i in range(cells.n[1]):
         s = cells.pairs[i]
         y[s] = _draw_of_two(rng, cells.signs[i], mean[s], variance)
     for i in range(cells.n[2]):
         s, limits = cells.intervals[i], cells.limits
         y[s] = _draw_between(rng, limits[i, 0], limits[i, 1], limits[i, 2], mean[s], variance)
+
+
+@inner_kernel
+def draw_pseudo(
+    rng: Rng, cells: ObservedCells, mean: Floats, variance: float, excess: Floats, y: Floats
+) -> None:
+    """Draw the pseudo-observations of a row's observed cells given its features."""
+    draw_others(rng, cells, mean, variance, y)
     draw_choices(rng, cells, mean, variance, excess, y)
 
 
-@kernel
+@inner_kernel
 def _log_mass(a: float, b: float) -> float:
     """Return about the mass of an interval, or, negative, its logarithm if it is small."""
     if a + b > 0.0:  # the mirrored interval lies in the accurate tail
@@ -193,7 +206,7 @@ def _log_mass(a: float, b: float) -> float:
     return mass if mass > _TRUSTED else interval_log_mass(a, b)
 
 
-@kernel
+@inner_kernel
 def _log_likelihood_of_choices(cells: ObservedCells, mean: Floats, variance: float, excess: Floats) -> float:
     """Return the log probability of the cells with more than two levels, given the excesses."""
     total, sd, choices = 0.0, math.sqrt(variance), cells.choices
@@ -209,7 +222,7 @@ def _log_likelihood_of_choices(cells: ObservedCells, mean: Floats, variance: flo
     return total
 
 
-@kernel
+@inner_kernel
 def log_likelihood(
     cells: ObservedCells, mean: Floats, variance: float, excess: Floats, needed: float
 ) -> float:

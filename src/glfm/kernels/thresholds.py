@@ -16,7 +16,7 @@ import numpy as np
 
 from glfm.kernels.arrays import OrderedProbit
 from glfm.kernels.gaussian import interval_log_mass, quick_cdf
-from glfm.kernels.jit import Codes, Floats, Rng, kernel
+from glfm.kernels.jit import Codes, Floats, Rng, inner_kernel, kernel
 from glfm.kernels.random import normal, uniform
 
 _ROUNDS = 3  # of moves of single thresholds and of the scale, where there are thresholds to move
@@ -49,7 +49,7 @@ def log_scale_ratio(log_scale: float, n_scaled: int, squares: float) -> float:
     return n_scaled * log_scale - 0.5 * (scale * scale - 1.0) * squares
 
 
-@kernel
+@inner_kernel
 def _multiply(
     log_total: float, product: float, new: float, old: float, a_new: float, b_new: float, a: float, b: float
 ) -> tuple[float, float]:
@@ -58,7 +58,10 @@ def _multiply(
     `new` and `old` are masses of the intervals [a_new, b_new] and [a, b], accurate unless they are tiny.
     """
     if not (new > _TRUSTED and old > _TRUSTED):
-        return log_total + interval_log_mass(a_new, b_new) - interval_log_mass(a, b), product
+        for sign in (1.0, -1.0):
+            log_total += sign * interval_log_mass(a_new, b_new)
+            a_new, b_new = a, b
+        return log_total, product
     product *= new / old
     if _SMALL < product < _LARGE:
         return log_total, product
@@ -71,8 +74,9 @@ def level_gains(
 ) -> None:
     """Add up by level the change of the log-likelihood when edges move and means are scaled."""
     edges, sign, sd = probit.edges, probit.sign, probit.sd
-    products = np.ones(out.size)
-    out[:] = 0.0
+    products = np.empty(out.size)
+    for r in range(out.size):
+        out[r], products[r] = 0.0, 1.0
     for n in range(codes.size):
         r = codes[n]
         if r < 0 or (scale == 1.0 and edges[r] == new_edges[r] and edges[r + 1] == new_edges[r + 1]):
@@ -128,12 +132,10 @@ def move_thresholds(
                 x, x_new = (here - m) / sd, (there - m) / sd
                 new[0, n] = quick_cdf(x_new)
                 old = at[1, n] - at[0, n]
+                a_new, b_new, a, b, mass = x_new, (high - m) / sd, x, (high - m) / sd, at[1, n] - new[0, n]
                 if codes[n] == r:
-                    a, mass = (low - m) / sd, new[0, n] - at[0, n]
-                    log_ratio, product = _multiply(log_ratio, product, mass, old, a, x_new, a, x)
-                else:
-                    b, mass = (high - m) / sd, at[1, n] - new[0, n]
-                    log_ratio, product = _multiply(log_ratio, product, mass, old, x_new, b, x, b)
+                    a_new, b_new, a, b, mass = (low - m) / sd, x_new, (low - m) / sd, x, new[0, n] - at[0, n]
+                log_ratio, product = _multiply(log_ratio, product, mass, old, a_new, b_new, a, b)
             log_ratio += math.log(product)
         accepted = math.log(uniform(rng)) < log_ratio
         if accepted:
@@ -147,7 +149,7 @@ def move_thresholds(
             adapt_step(step, r, accepted)
 
 
-@kernel
+@inner_kernel
 def _scale_two_levels(
     codes: Codes, mean: Floats, probit: OrderedProbit, scale: float, log_ratio: float
 ) -> tuple[float, float]:
@@ -163,14 +165,14 @@ def _scale_two_levels(
                 product *= new / old
             else:
                 a, b = (-np.inf, x / sd) if codes[n] == 0 else (x / sd, np.inf)
-                log_ratio += interval_log_mass(scale * a, scale * b) - interval_log_mass(a, b)
+                log_ratio, product = _multiply(log_ratio, product, new, old, scale * a, scale * b, a, b)
             if not _SMALL < product < _LARGE:
                 log_ratio += math.log(product)
                 product = 1.0
     return log_ratio, product
 
 
-@kernel
+@inner_kernel
 def _move_scale(
     rng: Rng,
     codes: Codes,
@@ -208,10 +210,14 @@ def _move_scale(
                 log_ratio, product = _multiply(log_ratio, product, mass, old, scale * a, scale * b, a, b)
     accepted = math.log(uniform(rng)) < log_ratio + math.log(product)
     if accepted:
-        mean *= scale
-        at[:] = new
-        weights *= scale
-        edges[2:n_edges] *= scale
+        for n in range(at.shape[1]):
+            at[0, n], at[1, n] = new[0, n], new[1, n]
+        for n in range(mean.size):
+            mean[n] *= scale
+        for k in range(weights.size):
+            weights[k] *= scale
+        for i in range(2, n_edges):
+            edges[i] *= scale
     if adapt:
         adapt_step(step, 0, accepted)
 

@@ -203,9 +203,9 @@ def _draw_two(rng: Rng, codes: Codes, mean: FloatArray, sd: float, y: FloatArray
     """Draw the difference of both pseudo-observations, then the first given the difference: one block."""
     root = math.sqrt(2.0) * sd
     half = math.sqrt(0.5) * sd
-    lower, upper = np.empty(y.size), np.full(y.size, np.inf)
-    excess, noise = np.empty(y.size), np.empty(y.size)
+    lower, upper, excess, noise = np.empty(y.size), np.empty(y.size), np.empty(y.size), np.empty(y.size)
     for n in range(y.size):  # with the sign turned, the winner's excess always has a lower end
+        upper[n] = np.inf
         sign = 1.0 - 2.0 * codes[n]
         lower[n] = -sign * mean[n] / root if codes[n] >= 0 else -np.inf
     fill_truncated(rng, lower, upper, excess)
@@ -224,30 +224,30 @@ def _draw_largest(rng: Rng, codes: Codes, mean: FloatArray, sd: float, y: FloatA
     """
     n_rows, free = y.shape
     lower, upper = np.empty(n_rows), np.empty(n_rows)
-    rival, top, drawn = np.full(n_rows, -np.inf), np.empty(n_rows), np.empty(n_rows)
+    rival, top, drawn = np.empty(n_rows), np.empty(n_rows), np.empty(n_rows)
     for n in range(n_rows):
+        rival[n] = -np.inf
         for r in range(free):
             if r != codes[n]:
                 rival[n] = max(rival[n], y[n, r])
         last_wins = codes[n] == free
         lower[n] = rival[n] / sd if last_wins else -np.inf
         upper[n] = y[n, codes[n]] / sd if 0 <= codes[n] < free else np.inf
-    fill_truncated(rng, lower, upper, drawn)
-    for n in range(n_rows):
-        lower[n], upper[n] = -np.inf, np.inf
-        top[n] = sd * drawn[n] if codes[n] == free else np.inf
-        if 0 <= codes[n] < free:
-            lower[n] = (max(rival[n], sd * drawn[n]) - mean[n, codes[n]]) / sd
-    fill_truncated(rng, lower, upper, drawn)
-    for n in range(n_rows):
-        if 0 <= codes[n] < free:
-            top[n] = mean[n, codes[n]] + sd * drawn[n]
-            y[n, codes[n]] = top[n]
-        lower[n] = -np.inf
-    for r in range(free):
-        for n in range(n_rows):
-            upper[n] = (top[n] - mean[n, r]) / sd
+    for r in range(-2, free):  # all draws in one place, which compiles faster than three
         fill_truncated(rng, lower, upper, drawn)
         for n in range(n_rows):
-            if r != codes[n]:
+            wins = 0 <= codes[n] < free
+            if r == -2:
+                lower[n], upper[n] = -np.inf, np.inf
+                top[n] = sd * drawn[n] if codes[n] == free else np.inf
+                if wins:
+                    lower[n] = (max(rival[n], sd * drawn[n]) - mean[n, codes[n]]) / sd
+            elif r == -1:
+                lower[n] = -np.inf
+                if wins:
+                    top[n] = mean[n, codes[n]] + sd * drawn[n]
+                    y[n, codes[n]] = top[n]
+            elif r != codes[n]:
                 y[n, r] = mean[n, r] + sd * drawn[n]
+            if -1 <= r < free - 1:
+                upper[n] = (top[n] - mean[n, r + 1]) / sd

@@ -207,9 +207,9 @@ def _draw_within(
     """Draw y ~ N(mean, variance) given that y + u, u ~ N(0, aux_variance), is where the bounds say."""
     sd = math.sqrt(variance)
     sd_sum = math.sqrt(variance + aux_variance)
-    a, b = np.full(y.size, -np.inf), np.full(y.size, np.inf)
-    drawn, noise = np.empty(y.size), np.empty(y.size)
+    a, b, drawn, noise = np.empty(y.size), np.empty(y.size), np.empty(y.size), np.empty(y.size)
     for n in range(y.size):
+        a[n], b[n] = -np.inf, np.inf
         if lower[n] < upper[n]:
             a[n] = (lower[n] - mean[n]) / sd_sum
             b[n] = (upper[n] - mean[n]) / sd_sum

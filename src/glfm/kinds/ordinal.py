@@ -116,8 +116,9 @@ def _edges(theta: FloatArray) -> FloatArray:
 def _draw_between(
     rng: Rng, codes: Codes, edges: FloatArray, mean: FloatArray, sd: float, y: FloatArray
 ) -> None:
-    lower, upper, drawn = np.full(y.size, -np.inf), np.full(y.size, np.inf), np.empty(y.size)
+    lower, upper, drawn = np.empty(y.size), np.empty(y.size), np.empty(y.size)
     for n in range(y.size):
+        lower[n], upper[n] = -np.inf, np.inf
         if codes[n] >= 0:
             lower[n] = (edges[codes[n]] - mean[n]) / sd
             upper[n] = (edges[codes[n] + 1] - mean[n]) / sd

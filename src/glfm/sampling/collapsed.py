@@ -13,7 +13,7 @@ from glfm.kernels.arrays import Matrices, Rows
 from glfm.kernels.cells_out import sweep_cells_out
 from glfm.kernels.collapsed import sweep_rows
 from glfm.kernels.feature_moves import N_PROPOSALS, add_or_drop_features, recode_features
-from glfm.kernels.matrices import refresh
+from glfm.kernels.matrices import drift, refresh
 from glfm.kernels.row_sums import sum_rows, sums_of_squares
 from glfm.kernels.weights import row_means
 from glfm.sampling.parallel import N_SETTLE, ParallelSweep
@@ -24,7 +24,7 @@ from glfm.sampling.shard_group import LocalShards
 from glfm.sampling.state import State
 from glfm.sampling.threshold_moves import move_column
 
-_ROWS_AT_ONCE = 2048  # between two checks of whether to stop
+_ROWS_AT_ONCE = 512  # between two recomputations of the matrices, and two checks of whether to stop
 
 MOST_FEATURES = 1000  # unless max_features allows more
 _MOST_DRIFT = 1e-6  # of the matrices, in units of noise: log odds of features err by as much per column
@@ -94,14 +94,16 @@ class CollapsedSampler:
         problem, prior = self.problem, feature_prior(self.problem, state.alpha)
         matrices = self.gather(state)
         rows = self._rows(state, matrices)
-        row, drift = 0, 0.0
+        row, worst = 0, 0.0
         while row < problem.n_rows:
             look(stop)
-            end = min(row + _ROWS_AT_ONCE, problem.n_rows)
-            row, state.width, needed, worst = sweep_rows(
+            if row > 0 and row % _ROWS_AT_ONCE == 0:
+                refresh(matrices, state.width, prior.weight_variance)
+            end = min(row - row % _ROWS_AT_ONCE + _ROWS_AT_ONCE, problem.n_rows)
+            row, state.width, needed = sweep_rows(
                 state.rng, rows, state.width, prior, problem.log_of, matrices, row, end
             )
-            drift = max(drift, worst)
+            worst = max(worst, drift(matrices, state.width, prior.weight_variance))
             if needed > state.Z.shape[1]:
                 if problem.priors.max_features is None and needed - prior.bias > MOST_FEATURES:
                     raise SamplerError(
@@ -110,9 +112,9 @@ class CollapsedSampler:
                     )
                 matrices = self._grow(state, matrices, needed)
                 rows = self._rows(state, matrices)
-        if drift > _MOST_DRIFT:
+        if worst > _MOST_DRIFT:
             raise SamplerError(
-                f"The matrices of the features have drifted by {drift:.2g}, which a smaller weight_variance "
+                f"The matrices of the features have drifted by {worst:.2g}, which a smaller weight_variance "
                 f"than {prior.weight_variance:g} may cure."
             )
         return matrices
@@ -129,7 +131,12 @@ class CollapsedSampler:
         if state.width + N_PROPOSALS > state.Z.shape[1]:
             matrices = self._grow(state, matrices, state.width + N_PROPOSALS)
         rows = self._rows(state, matrices)
-        state.width = add_or_drop_features(state.rng, rows, state.width, prior, problem.n_free_rows, matrices)
+        left = N_PROPOSALS
+        while left > 0:
+            width, n_free = state.width, problem.n_free_rows
+            state.width, left = add_or_drop_features(state.rng, rows, width, prior, n_free, left, matrices)
+            if state.width != width:
+                refresh(matrices, state.width, prior.weight_variance)
         return matrices
 
     def recode(self, state: State, matrices: Matrices) -> None:
@@ -137,7 +144,11 @@ class CollapsedSampler:
         problem, prior = self.problem, feature_prior(self.problem, state.alpha)
         # A complement would switch features on in rows that are pinned to have none.
         lowest = prior.bias if problem.pinned_rows.any() else 0
-        recode_features(state.rng, self._rows(state, matrices), state.width, prior, lowest, matrices)
+        rows, left = self._rows(state, matrices), state.width - prior.bias
+        while left > 0:
+            left, changed = recode_features(state.rng, rows, state.width, prior, lowest, left, matrices)
+            if changed:
+                refresh(matrices, state.width, prior.weight_variance)
 
     def _inv_sd(self, state: State) -> FloatArray:
         """Return one over the standard deviation of the noise of every free pseudo-column."""
@@ -223,7 +234,8 @@ class CollapsedSampler:
         weights = np.ascontiguousarray(state.B[:, places])
         means = np.empty((problem.n_rows, len(moving)))
         row_means(state.Z, state.width, weights, 0, problem.n_rows, means)
-        by_column = np.ascontiguousarray(means.T)  # each is read from end to end
+        # Each column is read from end to end, and has one layout however many there are.
+        by_column, weights_by_column = np.ascontiguousarray(means.T), weights.T.copy()
         for i, d in enumerate(moving):
             look(stop)
             move_column(
@@ -231,10 +243,10 @@ class CollapsedSampler:
                 kinds[d],
                 problem.evidence[d][0],
                 by_column[i],
-                weights[:, i],
+                weights_by_column[i],
                 state.variance[d] * problem.priors.weight_variance,
                 state.theta[d],
                 state.step[d],
                 adapt,
             )
-        state.B[:, places] = weights
+        state.B[:, places] = weights_by_column.T

@@ -16,7 +16,7 @@ from glfm.kernels.births import choose_rows, propose_feature, residuals, sweep_b
 from glfm.kernels.cells_out import sweep_cells_out
 from glfm.kernels.column_weights import bound_pseudo, draw_levels_of_moves, list_features, sum_slopes
 from glfm.kernels.jit import Rng
-from glfm.kernels.parallel import enlarged, gram_matrix, rearrange, scatter, sweep_shard, with_room
+from glfm.kernels.parallel import gram_matrix, rearrange, scatter, sweep_shard
 from glfm.kernels.random import fork
 from glfm.kernels.row_sums import count_rows, sum_rows, sums_of_squares, sums_over
 from glfm.kernels.scores_cells_out import sweep_scores_out
@@ -156,14 +156,19 @@ class Shard:
 
     def _make_room(self, width: int) -> None:
         """Make room for at least so many features."""
-        self.Z = enlarged(self.Z, self.Z.shape[0], max(width, 2 * self.Z.shape[1]))
+        self.Z = _enlarged(self.Z, self.Z.shape[0], max(width, 2 * self.Z.shape[1]))
 
     def _with_room(self, counts: Counts, in_use: FeaturesInUse) -> tuple[Counts, FeaturesInUse]:
         """Return copies with as much room for features as Z has."""
         room = self.Z.shape[1]
-        larger = np.zeros(room, dtype=np.int64)
-        larger[: counts.size] = counts
-        return larger, with_room(in_use, room)
+        larger = FeaturesInUse(
+            weights=_enlarged(in_use.weights, room, in_use.weights.shape[1]),
+            gram=_enlarged(in_use.gram, room, room),
+            log_odds=_enlarged(in_use.log_odds, room),
+            elsewhere=_enlarged(in_use.elsewhere, room),
+            order=_enlarged(in_use.order, room),
+        )
+        return _enlarged(counts, room), larger
 
     def sums(self, message: tuple[int, FloatArray], order: Counts | None = None) -> Sums:
         """Return the sums over the rows of the first `width` features, in units of the noise."""
@@ -358,6 +363,16 @@ def draw_cells(
             kind.draw_pseudo(
                 rng, evidence[d], means[:, part], float(variance[d]), theta[d], Y[begin:end, part]
             )
+
+
+def _enlarged(array: NDArray[Any], *shape: int) -> NDArray[Any]:
+    """Return a copy with more room, zero where there was nothing."""
+    out = np.zeros(shape, dtype=array.dtype)
+    if array.ndim == 1:
+        out[: array.size] = array
+    else:
+        out[: array.shape[0], : array.shape[1]] = array
+    return out
 
 
 def _features_in_use(message: FlipMessage) -> FeaturesInUse:

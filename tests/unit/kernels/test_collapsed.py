@@ -12,9 +12,9 @@ from scipy.special import gammaln
 
 from glfm.kernels.arrays import FeaturePrior, Matrices, Rows
 from glfm.kernels.collapsed import sweep_rows
-from glfm.kernels.feature_moves import add_or_drop_features, recode_features
+from glfm.kernels.feature_moves import N_PROPOSALS, add_or_drop_features, recode_features
 from glfm.kernels.linalg import cholesky, invert, solve_lower, solve_upper
-from glfm.kernels.matrices import refresh
+from glfm.kernels.matrices import drift, refresh
 from glfm.kernels.random import stream
 from glfm.kernels.row_sums import sum_rows
 from glfm.kinds.real import Real
@@ -62,19 +62,34 @@ class Setup:
     def prior(self) -> FeaturePrior:
         return FeaturePrior(self.bias, len(self.Z), self.alpha, self.weight_variance, self.max_width)
 
-    def sweep(self, start: int = 0) -> None:
-        row, self.width, needed, self.drift = sweep_rows(
-            self.rng,
-            self.rows,
-            self.width,
-            self.prior,
-            np.log(np.maximum(np.arange(self.Z.shape[0] + 1.0), 1.0)),
-            self.matrices,
-            start,
-            self.Z.shape[0],
+    def sweep(self, start: int = 0, stop: int | None = None) -> None:
+        stop = len(self.Z) if stop is None else stop
+        log_of = np.log(np.maximum(np.arange(self.Z.shape[0] + 1.0), 1.0))
+        row, self.width, needed = sweep_rows(
+            self.rng, self.rows, self.width, self.prior, log_of, self.matrices, start, stop
         )
-        assert row == self.Z.shape[0], "the arrays were too small for this test"
+        self.drift = drift(self.matrices, self.width, self.weight_variance)
+        assert row == stop, "the arrays were too small for this test"
         assert needed == self.width
+
+    def recode(self) -> None:
+        left = self.width - self.bias
+        while left > 0:
+            left, changed = recode_features(
+                self.rng, self.rows, self.width, self.prior, 0, left, self.matrices
+            )
+            if changed:
+                refresh(self.matrices, self.width, self.weight_variance)
+
+    def add_or_drop(self) -> None:
+        left = N_PROPOSALS
+        while left > 0:
+            before, n_free = self.width, int((~self.pinned).sum())
+            self.width, left = add_or_drop_features(
+                self.rng, self.rows, self.width, self.prior, n_free, left, self.matrices
+            )
+            if self.width != before:
+                refresh(self.matrices, self.width, self.weight_variance)
 
     @property
     def standard(self) -> np.ndarray:
@@ -209,7 +224,9 @@ def test_matrices_drift_slowly_over_a_hundred_thousand_rows(weight_variance: flo
 def test_matrices_stay_exact_across_recomputations() -> None:
     setup = random_setup(8, n_rows=1500, holes=0.3, bias=1, S=10)
     for _ in range(3):
-        setup.sweep()
+        for start in (0, 512, 1024):
+            refresh(setup.matrices, setup.width, setup.weight_variance)
+            setup.sweep(start, min(start + 512, 1500))
     check_against_scratch(setup)
 
 
@@ -466,7 +483,7 @@ def test_recoding_visits_the_codes_with_their_posterior() -> None:
     sweeps = 40_000
     states = []
     for _ in range(sweeps):
-        recode_features(setup.rng, setup.rows, setup.width, setup.prior, 0, setup.matrices)
+        setup.recode()
         key = setup.Z[:, : setup.width].tobytes()
         table.setdefault(key, recoded_posterior(setup, setup.features))
         states.append(key)
@@ -508,7 +525,7 @@ def test_adding_and_dropping_visits_the_features_with_their_posterior() -> None:
 
     states = []
     for _ in range(40_000):
-        setup.width = add_or_drop_features(setup.rng, setup.rows, setup.width, setup.prior, 3, setup.matrices)
+        setup.add_or_drop()
         Z = setup.Z[:, setup.bias : setup.width].astype(np.int64)
         states.append(names[tuple(sorted(column.tobytes() for column in Z.T))])
     hits = np.eye(len(codes))[states].reshape(100, -1, len(codes)).mean(axis=1)
