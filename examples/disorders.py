@@ -16,7 +16,8 @@ from glfm.analysis.effects import noticeable
 from glfm.datasets import load_nesarc_disorders
 
 PAPER = 3  # features
-PLANS = [study.Plan(4, 240, 40, 4), study.Plan(4, 240, 40, 4)]  # exact posterior; few features
+PLAN = study.Plan(4, 200, 50, 4)
+EVERY = 12  # of so many people one is taken
 # Attribute: its name in the paper, and whether the paper finds an influence.
 ATTRIBUTES = {
     "sex": ("gender", True),
@@ -64,51 +65,38 @@ AGE = [
 
 
 @dataclass
-class Background:
-    """The fits of one attribute: the exact posterior, and with at most three features."""
-
-    free: glfm.GLFM
-    few: glfm.GLFM
-
-
-@dataclass
 class Result:
-    """All fits of the study."""
+    """All fits of the study, by attribute."""
 
-    fits: dict[str, Background]
-    again: dict[str, glfm.GLFM]  # at most three features, another seed
+    fits: dict[str, study.Seeds]
     frame: pd.DataFrame
+    n_people: int  # of the survey
     well: np.ndarray  # people without a disorder
 
 
-def run(plan: study.Plan, few_plan: study.Plan, every: int) -> Result:
+def run(plan: study.Plan, every: int) -> Result:
     """Fit every attribute with the disorders, people without a disorder pinned to no feature."""
     data = load_nesarc_disorders()
     frame = data.frame.iloc[::every].reset_index(drop=True)
     well = ~(frame[DISORDERS] == "yes").any(axis=1).to_numpy(dtype=bool)
-    fits, again = {}, {}
+    fits = {}
     for name in ATTRIBUTES:
         schema: dict[str, Any] = {column: data.schema[column] for column in DISORDERS}
         schema[name] = data.schema[name]
         if name == "age":  # the paper's x = y^2, neither centred nor scaled
             schema[name] = glfm.Count(mapping="square", noise_variance=1.0, shift=0.0, scale=1.0, unit=1.0)
-        part = frame[[*DISORDERS, name]]
         print(name, flush=True)
-        free = study.fit(part, schema, plan, 0, None, well)
-        few = study.fit(part, schema, few_plan, 0, PAPER, well)
-        fits[name] = Background(free, few)
-        if name in ("sex", "age"):
-            again[name] = study.fit(part, schema, few_plan, 1, PAPER, well)
-    return Result(fits, again, frame, well)
+        fits[name] = study.Seeds.of(frame[[*DISORDERS, name]], schema, plan, well)
+    return Result(fits, frame, len(data.frame), well)
 
 
 # ---- influence
 
 
-def influence(model: glfm.GLFM, attribute: str, stability: float = 0.0) -> tuple[bool, str]:
-    """Return whether a feature changes the attribute noticeably, and the largest change of one that may count."""
+def influence(model: glfm.GLFM, attribute: str) -> tuple[bool, str]:
+    """Return whether rows with a feature differ noticeably in the attribute, and where they differ most."""
     features, effects = model.features(), model.effects()
-    kept = features.index[(features["share"] >= study.RARE) & (features["stability"] >= stability)]
+    kept = features.index[~(features["share"] < study.RARE)]
     mine = effects[(effects["column"] == attribute) & effects["feature"].isin(kept)].reset_index(drop=True)
     if mine.empty:
         return False, "no feature is common enough to say"
@@ -141,9 +129,9 @@ def in_data(frame: pd.DataFrame, well: np.ndarray, attribute: str) -> str:
 
 
 def influence_verdict(result: Result, name: str) -> tuple[str, list[tuple[bool, str]]]:
-    """Return the verdict on the paper's word on an attribute, and what the two fits say."""
-    fits, paper = result.fits[name], ATTRIBUTES[name][1]
-    found = [influence(model, name) for model in (fits.free, fits.few)]
+    """Return the verdict on the paper's word on an attribute, and what the two seeds say."""
+    paper = ATTRIBUTES[name][1]
+    found = [influence(model, name) for model in result.fits[name].both]
     same = [yes == paper for yes, _ in found]
     return study.CONFIRMED if all(same) else study.DIFFERENT if any(same) else study.NOT_CONFIRMED, found
 
@@ -160,52 +148,35 @@ def influence_table(result: Result) -> str:
     for name, (words, paper) in ATTRIBUTES.items():
         verdict, found = influence_verdict(result, name)
         cells = [f"{'yes' if yes else 'no'}: {text}" for yes, text in found]
-        fits = result.fits[name]
-        strict = [influence(model, name, 0.5)[0] for model in (fits.free, fits.few)]
         rows.append(
             [
                 words,
                 "yes" if paper else "no",
                 *cells,
-                ", ".join("yes" if yes else "no" for yes in strict),
                 f"**{verdict}**",
                 in_data(result.frame, result.well, name),
             ]
         )
-    head = [
-        "attribute",
-        "paper: influence?",
-        "exact posterior",
-        f"at most {PAPER} features",
-        "stable features only",
-        "verdict",
-    ]
+    head = ["attribute", "paper: influence?", *study.SEEDS, "verdict"]
     return study.table([*head, "in the data: people with a disorder against people with none"], rows)
 
 
 # ---- other tables
 
 
-def sizes_table(result: Result) -> str:
-    """Return how many features the fits of each attribute have."""
-    models = {words: result.fits[name].free for name, (words, _) in ATTRIBUTES.items()}
-    models |= {f"{words}, at most {PAPER}": result.fits[name].few for name, (words, _) in ATTRIBUTES.items()}
-    return study.how_many(models)
-
-
 def several(model: glfm.GLFM) -> float:
-    """Return the share of rows with two features or more."""
+    """Return the share of rows with two yes/no features or more."""
     found = model.patterns()
-    names = list(model.features().index)
+    names = [name for name in model.features().index if name in found]
     return float(found.loc[found[names].sum(axis=1) >= 2, "share"].sum())
 
 
 def numbers_table(result: Result) -> str:
     """Return what the paper reads off its gender and age fits, beside ours."""
     rows = []
-    sex, age = result.fits["sex"], result.fits["age"]
+    sex, age = result.fits["sex"].both, result.fits["age"].both
     male = float((result.frame["sex"] == "Male").mean())
-    none = [float(m.density("sex", ["none"]).loc["Male", "none"]) for m in (sex.free, sex.few)]
+    none = [float(m.density("sex", ["none"]).loc["Male", "none"]) for m in sex]
     verdict = study.CONFIRMED if all(p > male for p in none) else study.NOT_CONFIRMED
     rows.append(
         [
@@ -215,8 +186,8 @@ def numbers_table(result: Result) -> str:
             f"**{verdict}**",
         ]
     )
-    for words, fits, bound in (("gender", sex, 0.01), ("age", age, 0.03)):
-        both = [several(m) for m in (fits.free, fits.few)]
+    for words, models, bound in (("gender", sex, 0.01), ("age", age, 0.03)):
+        both = [several(m) for m in models]
         verdict = study.CONFIRMED if all(p < bound for p in both) else study.NOT_CONFIRMED
         rows.append(
             [
@@ -226,28 +197,15 @@ def numbers_table(result: Result) -> str:
                 f"**{verdict}**",
             ]
         )
-    middle = [_median_age(m) for m in (age.free, age.few)]
+    middle = [_median_age(m) for m in age]
     verdict = study.CONFIRMED if all(30 <= a <= 50 for a in middle) else study.NOT_CONFIRMED
     rows.append(["median age without a feature", "30 to 50", *(f"{a:.0f}" for a in middle), f"**{verdict}**"])
-    rows.append(
-        [
-            "F1 of gender: personality disorders, more often male",
-            "found",
-            "",
-            "",
-            f"**{study.OPEN}**: not public",
-        ]
-    )
-    rows.append(
-        [
-            "bipolar and personality disorders in the middle of life",
-            "found",
-            "",
-            "",
-            f"**{study.OPEN}**: not public",
-        ]
-    )
-    return study.table(["", "the paper", "exact posterior", f"at most {PAPER} features", "verdict"], rows)  # fmt: skip
+    for words in (
+        "F1 of gender: personality disorders, more often male",
+        "bipolar and personality disorders in the middle of life",
+    ):
+        rows.append([words, "found", "", "", f"**{study.OPEN}**: not public"])
+    return study.table(["", "the paper", *study.SEEDS, "together"], rows)
 
 
 def _median_age(model: glfm.GLFM) -> float:
@@ -260,68 +218,60 @@ def _median_age(model: glfm.GLFM) -> float:
 
 
 def draw(result: Result, directory: Path) -> None:
-    """Draw the disorders and the attribute under the patterns of the fits with at most three features."""
+    """Draw what rows with each feature are like, both seeds side by side, and how often they have a disorder."""
+    for name in ("sex", "age"):
+        study.draw_effects(result.fits[name], directory / f"disorders-{name}.png")
+    _draw_disorders(result.fits["sex"], directory / "disorders-shares.png")
+
+
+def _draw_disorders(seeds: study.Seeds, path: Path) -> None:
+    """Draw the share of people with each disorder, by feature, both seeds."""
     from matplotlib.figure import Figure
 
-    from glfm.plots.style import save
+    from glfm.plots.style import GREY, SHADES, open_frame, save
 
-    for name in ("sex", "age"):
-        model = result.fits[name].few
-        top = _top(model)
-        figure = Figure(figsize=(8.0, 6.2), layout="constrained")
-        above, below = figure.subplots(2, 1, height_ratios=(1.5, 1.0))
-        _draw_disorders(above, model, top)
-        model.plot.patterns([name], top, ax=below)
-        save(figure, directory / f"disorders-{name}.png")
-    figure = Figure(figsize=(10.0, 8.4), layout="constrained")
-    for ax, name in zip(figure.subplots(2, 2).ravel(), list(ATTRIBUTES)[2:], strict=True):
-        model = result.fits[name].few
-        top = _top(model)
-        model.plot.patterns([name], top, ax=ax)
-        ax.legend(fontsize=7, frameon=False) if ax.get_legend() is None else None
-    save(figure, directory / "disorders-others.png")
-
-
-def _top(model: glfm.GLFM) -> list[str]:
-    """Return the pattern without a feature, and each feature alone."""
-    return ["none", *model.features().index]
-
-
-def _draw_disorders(ax: Any, model: glfm.GLFM, patterns: list[str]) -> None:
-    from glfm.plots.style import BLUE, GREY, ORANGE
-
-    shades = [BLUE, ORANGE, "#009E73", "#CC79A7", "#E69F00"]
-    table = pd.DataFrame({d: model.density(d, patterns).loc["yes"] for d in DISORDERS}).T
-    ax.bar(range(len(table)), table["empirical"], color=GREY, alpha=0.7, label="observed")
-    for pattern, colour in zip(patterns, shades, strict=False):
-        ax.plot(range(len(table)), table[pattern], "o-", color=colour, label=pattern, markersize=4)
-    ax.set_xticks(range(len(table)), [d.replace("_", "\n") for d in DISORDERS], fontsize=7)
-    ax.set_ylabel("probability of the disorder")
-    ax.set_ylim(0, 1)
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.legend(frameon=False, fontsize=8, ncols=5, loc="upper center", bbox_to_anchor=(0.5, 1.14))
+    figure = Figure(figsize=(9.0, 6.0), layout="constrained")
+    pairs = study.matched(*seeds.both)
+    for ax, model, side, seed in zip(
+        figure.subplots(2, 1, sharex=True), seeds.both, ("one", "other"), study.SEEDS, strict=True
+    ):
+        effects = model.effects()
+        shares = effects[(effects["level"] == "yes") & effects["column"].isin(DISORDERS)]
+        every = [float(model.density(d, ["none"]).loc["yes", "empirical"]) for d in DISORDERS]
+        ax.bar(range(len(DISORDERS)), every, color=GREY, alpha=0.7, label="all")
+        for k, name in enumerate(pairs[side]):
+            mine = shares[shares["feature"] == name].set_index("column")
+            if len(mine):
+                high = mine["with"].reindex(DISORDERS)
+                ax.plot(range(len(DISORDERS)), high, "o-", color=SHADES[k % len(SHADES)], label=name, ms=4)
+        ax.set_title(seed, fontsize=9)
+        ax.set_ylabel("share with the disorder")
+        ax.set_ylim(0, 1)
+        open_frame(ax)
+        ax.legend(frameon=False, fontsize=8, ncols=7)
+        ax.set_xticks(range(len(DISORDERS)), [d.replace("_", "\n") for d in DISORDERS], fontsize=7)
+    save(figure, path)
 
 
 # ---- page
 
 
-def page(result: Result, plans: Sequence[study.Plan], quick: bool) -> list[str]:
+def page(result: Result, plan: study.Plan, quick: bool) -> list[str]:
     """Return the parts of the page."""
     sex, age = result.fits["sex"], result.fits["age"]
-    free = {words: result.fits[name].free for name, (words, _) in ATTRIBUTES.items()}
-    worst = max(float(m.diagnostics().table["rhat"].max()) for m in free.values())
-    middles = [float(np.median(study.sizes(m)["all"])) for m in free.values()]
+    named = {words: result.fits[name] for name, (words, _) in ATTRIBUTES.items()}
     n = len(result.frame)
     return [
         "# Disorders: does the social background matter?",
         study.quick_note(quick),
-        f"""NESARC, a survey of {n:,} adults of the United States (2001 to 2002), has diagnoses of psychiatric disorders and
+        f"""NESARC, a survey of {result.n_people:,} adults of the United States (2001 to 2002), has diagnoses of psychiatric disorders and
 the social background of the people. The paper adds one attribute of the background at a time to the disorders, and asks
 whether features, sets of disorders that occur together, change it. It reads three features off one sample, and finds an
 influence of gender and age and none of census region, race/ethnicity, marital status and education.
-`make study-disorders` repeats it with draws from the exact posterior.
+`make study-disorders` repeats it with draws from the exact posterior and two seeds, **of {n:,} people, evenly spaced in
+the table**, so that all fits together take minutes.
 
-In short: {study.in_short(sex.free, PAPER)} (With gender; the others are [below](#how-many-features).) {influence_words(result)}
+In short: with gender, {study.in_short(sex, PAPER)} {influence_words(result)}
 
 **Only {len(DISORDERS)} of the paper's 20 disorders are public**: {", ".join(d.replace("_", " ") for d in DISORDERS)}.
 Bipolar disorder, dysthymia, specific phobia and the seven personality disorders are not, so what the paper says of them
@@ -332,77 +282,59 @@ Every fit has the {len(DISORDERS)} disorders (categorical, yes or no) and one of
 mapping "square": age = y²), census region (categorical, 4), race/ethnicity (categorical, 5), marital status (categorical,
 6), education (ordinal, 14). As in the paper: alpha = {study.ALPHA:g}, noise variance 1 (of age too), variance 1 of
 weights, a bias, and people without a disorder ({study.percent(float(result.well.mean()))} of all) are pinned to no feature.
-What differs: fewer disorders, and an exact sampler: {plans[0]}; with at most {PAPER} features, {plans[1]}.
+What differs: fewer disorders and people, and an exact sampler: {plan}.
 
-The largest R-hat of the six fits of the exact posterior is {worst:.2f}. {"The chains do not agree: after so few sweeps over so many rows each has different features, and longer ones were not tried. What follows are states that an exact sampler visits, not a converged posterior; the share of draws in which a feature is found says how many chains found it." if worst > 1.05 else "The chains agree."}""",
+With gender: {study.convergence(sex)}""",
         f"""## How many features
 
-{sizes_table(result)}
+{study.how_many(named, PAPER)}
 
-{study.MATTER}
-
-The paper reports {PAPER} for gender and for age. The exact posterior with alpha = {study.ALPHA:g} has a median of
-{min(middles):.0f} to {max(middles):.0f} features, by attribute. In runs of the paper's toolbox the number of features was
-at its memory limit (maxK - 2) every time. `max_features={PAPER}` below is therefore a modelling choice.""",
+The paper reports {PAPER} for gender and for age. In runs of the paper's toolbox the number of features was
+at its memory limit (maxK - 2) every time.""",
         f"""## Gender
 
-{study.features_table(sex.free, 0.03, 8)}
+{study.READING}
 
-With at most {PAPER} features:
+{study.pairs_table(sex, 8)}
 
-{study.features_table(sex.few, 0.0, 12)}
+![effects of the features, gender, both seeds](disorders-sex.png)
 
-{study.patterns_table(sex.few, 7)}
+Contrasts in standard deviations, grey where the 90 % interval holds zero; partners stand at the same height, with the correlation
+of their activations between the panels. How many of the people with each feature (of a scale: in its upper third) have a disorder:
 
-![disorders and gender under patterns](disorders-sex.png)
+![share of people with each disorder, by feature](disorders-shares.png)
 
 ## Age
 
-{study.features_table(age.free, 0.03, 8)}
+{study.pairs_table(age, 8)}
 
-With at most {PAPER} features:
-
-{study.features_table(age.few, 0.0, 12)}
-
-{study.patterns_table(age.few, 7)}
-
-![disorders and age under patterns](disorders-age.png)""",
+![effects of the features, age, both seeds](disorders-age.png)""",
         f"""## Which attributes have an influence
 
-Rule: an attribute has an influence if a feature with at least 3 % of the people changes a level's probability by 0.1 or moves a number or an ordinal by half a standard deviation, with a 90 % interval that excludes zero. Confirmed: the exact posterior and the fit with at most {PAPER} features both say what the paper
-says; different: one of them does; not confirmed: none does. Where chains disagree, a feature may be found by one of them only; the column
-"stable features only" asks the same of features found in at least half of the draws, in the exact posterior and with at
-most {PAPER} features. The last column needs no model.
+Rule: an attribute has an influence if rows with a feature (at least 3 % of the people, or a scale) differ from the others by 0.1 in a
+level's share or by half a standard deviation of a number or an ordinal, with a 90 % interval that excludes zero. Confirmed: both
+seeds say what the paper says; different: one of them does; not confirmed: none does. The last column needs no model.
 
-{influence_table(result)}
-
-![the other four attributes under patterns, at most {PAPER} features](disorders-others.png)""",
+{influence_table(result)}""",
         f"""## The paper's findings and ours
 
 {study.RULES} Here the absence of a feature is never considered, because people without a disorder have none.
 
-{study.findings_table([*GENDER], sex.free, sex.few, PAPER, opposite=False)}
+{study.findings_table(GENDER, sex, PAPER, opposite=False)}
 
-{study.findings_table([*AGE], age.free, age.few, PAPER, opposite=False)}
+{study.findings_table(AGE, age, PAPER, opposite=False)}
 
 {numbers_table(result)}""",
-        "## Two seeds\n\n"
-        + "\n\n".join(
-            study.agreement_words(result.fits[name].few, other, f"{ATTRIBUTES[name][0].capitalize()}, at most {PAPER} features", 0.01)
-            for name, other in result.again.items()
-        ),
-    ]  # fmt: skip
+    ]
 
 
 def main(argv: Sequence[str] | None = None) -> Result:
     """Fit, draw and write."""
     options = study.arguments("disorders", argv)
-    plans = PLANS
-    if options.quick:
-        plans = [study.Plan(2, 20, 5, 2)] * 2
-    result = run(*plans, every=40 if options.quick else 1)
+    plan = study.Plan(2, 20, 5, 2) if options.quick else PLAN
+    result = run(plan, every=40 if options.quick else EVERY)
     draw(result, options.output)
-    study.write(options.output / "disorders.md", page(result, plans, options.quick))
+    study.write(options.output / "disorders.md", page(result, plan, options.quick))
     return result
 
 

@@ -15,7 +15,7 @@ import glfm
 from glfm.datasets import load_prostate
 
 PAPER = 4  # features
-PLANS = [study.Plan(4, 5000, 50, 100), study.Plan(4, 5000, 50, 100)]  # exact posterior; few features
+PLAN = study.Plan(4, 500, 50, 10)
 LOW, MIDDLE, HIGH = "0 or 0.2 mg", "1 mg", "5 mg"
 DOSES = {
     "0.0 mg (placebo)": LOW,
@@ -103,11 +103,10 @@ def given_dose(model: glfm.GLFM, frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def dose_effect(models: dict[str, glfm.GLFM], frame: pd.DataFrame) -> tuple[str, str]:
-    """Return the verdict on the effect of the dose, judged by the first model, and the table it rests on."""
+    """Return the verdict on the effect of the dose, judged by the data and all models, and its table."""
     seen = pd.crosstab(frame["dose"], frame["status"], normalize="index")
     n = frame["dose"].value_counts()
     found = {"data": seen} | {name: given_dose(model, frame) for name, model in models.items()}
-    ours = found[next(iter(models))]
     rows, lines, verdict = [], [], study.CONFIRMED
     for level, sign, words in (
         (CANCER, -1, "fewer prostatic deaths"),
@@ -118,7 +117,8 @@ def dose_effect(models: dict[str, glfm.GLFM], frame: pd.DataFrame) -> tuple[str,
             rows.append([level, name, *(f"{q:.3f}" for q in p), f"{p[2] - p[0]:+.3f}"])
         p, q = float(seen.loc[HIGH, level]), float(seen.loc[LOW, level])
         change, half = p - q, 1.645 * math.sqrt(p * (1 - p) / n[HIGH] + q * (1 - q) / n[LOW])
-        if not (sign * change > half and sign * (ours.loc[HIGH, level] - ours.loc[LOW, level]) > 0):
+        ours = [found[name].loc[HIGH, level] - found[name].loc[LOW, level] for name in models]
+        if not (sign * change > half and all(sign * difference > 0 for difference in ours)):
             verdict = study.NOT_CONFIRMED
         lines.append(
             f"{words}: {change:+.3f} in the data, 90 % interval {change - half:+.3f} to {change + half:+.3f}"
@@ -126,94 +126,90 @@ def dose_effect(models: dict[str, glfm.GLFM], frame: pd.DataFrame) -> tuple[str,
     head = ["status", "from", LOW, MIDDLE, HIGH, f"{HIGH} less {LOW}"]
     rule = (
         f"At 5 mg, against {LOW}, {lines[0]}; {lines[1]}. The effect of the dose itself: **{verdict}** (rule: in the data both "
-        "differences have the paper's sign and an interval that excludes zero, and the exact posterior has the same signs)."
+        "differences have the paper's sign and an interval that excludes zero, and all fits have the same signs)."
     )
     return verdict, study.table(head, rows) + "\n\n" + rule
 
 
-def numbers_table(fits: study.Fits) -> str:
-    """Return probabilities that the paper reads off its patterns beside ours, judged by the exact posterior."""
-    models = (fits.free, fits.few)
-    free, few = (float(model.density("status", ["none"]).loc[CANCER, "none"]) for model in models)
-    worst = [_most_deaths(model) for model in models]
-    nine = [float(model.patterns(9)["share"].sum()) for model in models]
+def numbers_table(seeds: study.Seeds) -> str:
+    """Return probabilities that the paper reads off its patterns beside those of two seeds."""
+    none = [float(model.density("status", ["none"]).loc[CANCER, "none"]) for model in seeds.both]
+    worst = [_most_deaths(model) for model in seeds.both]
+    nine = [float(model.patterns(9)["share"].sum()) for model in seeds.both]
     rows = [
         [
             "prostatic death without a feature",
             "about 0.15 (± 0.05)",
-            f"{free:.2f}",
-            f"{few:.2f}",
-            abs(free - 0.15) <= 0.05,
+            *(f"{p:.2f}" for p in none),
+            all(abs(p - 0.15) <= 0.05 for p in none),
         ],
         [
-            "highest prostatic death of one feature",
+            "highest prostatic death of a feature",
             "above 0.50",
             *(f"{p:.2f} ({name})" for name, p in worst),
-            worst[0][1] > 0.5,
+            all(p > 0.5 for _, p in worst),
         ],
-        ["rows in the nine most common patterns", "over 95 %", *map(study.percent, nine), nine[0] > 0.95],
+        [
+            "rows in the nine most common patterns",
+            "over 95 %",
+            *map(study.percent, nine),
+            all(share > 0.95 for share in nine),
+        ],
     ]
     for row in rows:
         row[-1] = f"**{study.CONFIRMED if row[-1] else study.NOT_CONFIRMED}**"
-    head = ["", "the paper", "exact posterior", f"at most {fits.most} features", "verdict"]
-    return study.table(head, rows)
-
-
-def tail_words(model: glfm.GLFM, frame: pd.DataFrame) -> str:
-    """Return which features do little but follow the tail of PAP."""
-    pap = frame["pap"].to_numpy(dtype=float)
-    own, log = (skew(t) for t in (from_minimum(frame["pap"]).forward(pap), np.log(pap)))
-    return (
-        f"Features that change PAP more than anything else: {_follow_pap(model)}. After the "
-        f"transform of the paper PAP still has a skewness of {own:.1f} (a logarithm would leave {log:.1f}): w = 2/sd is so small compared with the largest values that most patients are close together at one end, and features are spent on the others."
-    )
-
-
-def _follow_pap(model: glfm.GLFM) -> str:
-    found = sorted(name for name, column in study.main_column(model).items() if column == "pap")
-    return f"{', '.join(found) or 'none'} ({len(found)} of {len(model.features())})"
+    return study.table(["", "the paper", *study.SEEDS, "together"], rows)
 
 
 def _most_deaths(model: glfm.GLFM) -> tuple[str, float]:
-    """Return the feature that, alone, goes with the highest probability of prostatic death."""
-    features = model.features()
-    kept = list(features.index[features["share"] >= study.RARE])
-    if not kept:
-        return "none", float(model.density("status", ["none"]).loc[CANCER, "none"])
-    found = model.density("status", kept).loc[CANCER].drop("empirical")
-    return str(found.idxmax()), float(found.max())
+    """Return the feature, or end of a scale, whose rows die of cancer most often, and how often."""
+    effects = model.effects()
+    mine = effects[(effects["column"] == "status") & (effects["level"] == CANCER)]
+    ends = [(f"{row['feature']}", float(row["with"])) for _, row in mine.iterrows()]
+    ends += [(f"not {row['feature']}", float(row["without"])) for _, row in mine.iterrows()]
+    return max(ends, key=lambda end: end[1], default=("none", 0.0))
 
 
-def draw(fits: study.Fits, directory: Path) -> None:
-    """Draw the figures of the page."""
-    study.draw_sizes(
-        {"exact posterior": fits.free, "seed 1": fits.again}, PAPER, directory / "prostate-sizes.png"
+def tail_words(frame: pd.DataFrame) -> str:
+    """Return what the transform of the paper leaves of the tail of PAP."""
+    pap = frame["pap"].to_numpy(dtype=float)
+    own, log = (skew(t) for t in (from_minimum(frame["pap"]).forward(pap), np.log(pap)))
+    return (
+        f"After the transform of the paper PAP still has a skewness of {own:.1f} (a logarithm leaves {log:.1f}): w = 2/sd is so "
+        "small compared with the largest values that most patients are close together at one end."
     )
-    top = list(fits.few.patterns(5).index)
-    fits.few.plot.patterns(patterns=top).save(directory / "prostate-patterns.png")
-    fits.few.plot.effects(features=list(fits.few.features().index)).save(directory / "prostate-effects.png")
+
+
+def draw(seeds: study.Seeds, logged: study.Seeds, directory: Path) -> None:
+    """Draw the figures of the page."""
+    study.draw_sizes(seeds, PAPER, directory / "prostate-sizes.png")
+    study.draw_effects(seeds, directory / "prostate-effects.png")
+    study.draw_effects(logged, directory / "prostate-effects-log.png")
+    top = list(logged.one.patterns(5).index)
+    logged.one.plot.patterns(patterns=top).save(directory / "prostate-patterns.png")
 
 
 def page(
-    fits: study.Fits, logged: glfm.GLFM, frame: pd.DataFrame, plans: Sequence[study.Plan], quick: bool
+    seeds: study.Seeds, logged: study.Seeds, frame: pd.DataFrame, plan: study.Plan, quick: bool
 ) -> list[str]:
     """Return the parts of the page."""
-    few = f"at most {fits.most} features"
-    verdict, dose = dose_effect(
-        {"exact posterior": fits.free, few: fits.few, f"{few}, log PAP": logged}, frame
-    )
-    count = study.sizes(fits.free)
-    matter = study.matter(fits.free)
+    models = {
+        "seed 0": seeds.one,
+        "seed 1": seeds.other,
+        "seed 0, log PAP": logged.one,
+        "seed 1, log PAP": logged.other,
+    }
+    verdict, dose = dose_effect(models, frame)
     return [
         "# Prostate cancer: what a drug does",
         study.quick_note(quick),
         f"""In a trial of the years 1967 to 1969, {len(frame)} patients with prostate cancer of stage 3 or 4 were given
 different doses of diethylstilbestrol (DES). The paper asks what its model finds in five columns, and reads four features
-off one sample. This page repeats the study with draws from the exact posterior: `make study-prostate`.
+off one sample. This page repeats the study with draws from the exact posterior and two seeds: `make study-prostate`.
 
-In short: {study.in_short(fits.free, PAPER)} The effect of the drug on causes of death is **{verdict}** when
-the model is [asked directly](#the-drug-without-features); the paper's feature for it, F2, is **{study.judge(fits.free, FINDINGS[1]).verdict}**
-here.""",
+In short: {study.in_short(seeds, PAPER)} The effect of the drug on causes of death is **{verdict}** when
+the model is [asked directly](#the-drug-without-features); the paper's feature for it, F2, is
+**{study.verdict(seeds, FINDINGS[1])}**, and **{study.verdict(logged, FINDINGS[1])}** with PAP on a logarithmic scale.""",
         f"""## Set-up
 
 | column | kind | |
@@ -226,84 +222,76 @@ here.""",
 
 As in the paper: alpha = {study.ALPHA:g}, variance 1 of weights (in units of the noise) and of
 thresholds, sampled noise variances, a bias. What
-differs: numbers are centred and scaled after the transform, so that the prior fits every column; missing cells are integrated out; and the sampler is exact: {plans[0]}; with at most
-{fits.most} features, {plans[1]}.
+differs: numbers are centred and scaled after the transform, so that the prior fits every column; missing cells are integrated
+out; and the sampler is exact: {plan}.
 
-{study.convergence(fits.free)}""",
+{study.convergence(seeds)}""",
         f"""## How many features
 
-{study.how_many({"exact posterior": fits.free, "exact posterior, seed 1": fits.again, f"at most {fits.most}": fits.few, f"at most {fits.most}, seed 1": fits.few_again})}
+{study.how_many({"": seeds, "log PAP": logged}, PAPER)}
 
-{study.MATTER}
-
-The paper reports {PAPER}. The exact posterior with alpha = {study.ALPHA:g} has {study.spread(count["all"])} features, of
-which {study.spread(count["common"])} have at least 3 % of the patients, and {len(matter)} of the representative draw matter. In
+The draws have many features, most of a few patients; what halves of the chains agree on is fewer. In
 runs of the toolbox of the paper the number of features was at its memory limit (maxK - 2) every time: four was a
-setting, not a finding. Few features can be requested with `max_features={fits.most}`, which is a modelling choice,
-and {study.percent(float((study.sizes(fits.few)["all"] >= fits.most).mean()))} of the draws are at that bound.
+setting, not a finding.
 
-![number of features in the draws](prostate-sizes.png)""",
-        f"""## Features of the exact posterior
+![number of features of the draws, and share of the field explained](prostate-sizes.png)""",
+        f"""## Features of two seeds
 
-{study.features_table(fits.free)}
+{study.READING}
 
-Patterns of the features that matter:
+{study.pairs_table(seeds)}
 
-{study.patterns_table(fits.free, 9, matter)}""",
-        f"""## At most {fits.most} features, a modelling choice
+![effects of the features, both seeds](prostate-effects.png)
 
-{study.convergence(fits.few)}
+Contrasts in standard deviations, grey where the 90 % interval holds zero; partners stand at the same height, with the correlation
+of their activations between the panels.
 
-{study.features_table(fits.few, 0.0)}
+### The same with PAP on a logarithmic scale
 
-{study.patterns_table(fits.few, 9)}
-
-{tail_words(fits.few, frame)}
-
-![every column under the five most common patterns](prostate-patterns.png)
-
-![effects of each feature on each column](prostate-effects.png)""",
-        f"""### The same with PAP on a logarithmic scale
+{tail_words(frame)}
 
 {study.convergence(logged)}
 
-{study.features_table(logged, 0.0)}
+{study.pairs_table(logged)}
 
-Features that change PAP more than anything else: {_follow_pap(logged)}.""",
+![effects of the features with log PAP, both seeds](prostate-effects-log.png)
+
+{study.patterns_table(logged.one, 9)}
+
+![every column under the most common patterns](prostate-patterns.png)""",
         f"""## The paper's findings and ours
 
 {study.RULES}
 
-{study.findings_table(FINDINGS, fits.free, fits.few, fits.most)}
+{study.findings_table(FINDINGS, seeds, PAPER)}
 
-{numbers_table(fits)}
+With PAP on a logarithmic scale:
+
+{study.findings_table(FINDINGS, logged, PAPER)}
+
+Numbers of the paper, with its transform:
+
+{numbers_table(seeds)}
 
 ### The drug, without features
 
-Features differ between draws; predictions for a patient do not depend on them. The question of the study, causes of death at each dose, is therefore also answered by the model directly: the probability of each status for a
+The question of the study, causes of death at each dose, needs no features: the probability of each status for a
 patient of whom only the dose is known, averaged over draws.
 
 {dose}""",
-        f"""## Two seeds
-
-{study.agreement_words(fits.free, fits.again, "Exact posterior")}
-
-{study.agreement_words(fits.few, fits.few_again, f"At most {fits.most} features")}""",
     ]
 
 
-def main(argv: Sequence[str] | None = None) -> study.Fits:
+def main(argv: Sequence[str] | None = None) -> tuple[study.Seeds, study.Seeds]:
     """Fit, draw and write."""
     options = study.arguments("prostate", argv)
     frame, schema = load()
-    plans = PLANS
-    if options.quick:
-        plans = [study.Plan(2, 40, 10, 2)] * 2
-    fits = study.Fits.of(frame, schema, *plans, PAPER)
-    logged = study.fit(frame, schema | {"pap": glfm.Positive(transform="log")}, plans[1], 0, PAPER)
-    draw(fits, options.output)
-    study.write(options.output / "prostate.md", page(fits, logged, frame, plans, options.quick))
-    return fits
+    plan = study.Plan(2, 40, 10, 2) if options.quick else PLAN
+    seeds = study.Seeds.of(frame, schema, plan)
+    logged = study.Seeds.of(frame, schema | {"pap": glfm.Positive(transform="log")}, plan)
+    draw(seeds, logged, options.output)
+    study.write(options.output / "prostate.md", page(seeds, logged, frame, plan, options.quick))
+    return seeds, logged
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What the three studies share: fits, tables in Markdown, verdicts on findings, agreement of two runs."""
+"""What the three studies share: two runs side by side, tables in Markdown, verdicts on findings, figures."""
 
 from __future__ import annotations
 
@@ -19,19 +19,23 @@ from glfm.analysis.effects import NOTICEABLE_CHANGE, NOTICEABLE_EFFECT, noticeab
 
 ALPHA = 5.0  # the paper's
 RARE = 0.03  # share of rows from which a feature can matter
-LARGE = 0.10  # share of rows from which two runs are compared
 SAME = 0.9  # correlation of activations from which two features are called the same
 CONFIRMED, DIFFERENT, NOT_CONFIRMED, OPEN = "confirmed", "different", "not confirmed", "cannot be checked"
+SEEDS = ("seed 0", "seed 1")
 
 RULES = f"""A finding about a feature is a list of directions, such as "more vascular deaths"; the first is what it is
-named for. Our features with at least {100 * RARE:.0f} % of the rows are searched for the one that has most of them; a direction
-counts if the 90 % interval of the effect excludes zero. **Confirmed**: one feature has all directions, the first and at
-least half of all large enough to be noticed ({NOTICEABLE_EFFECT:g} standard deviations of a number or an ordinal,
-{NOTICEABLE_CHANGE:g} of a level's probability), and at least half of the draws have the feature. **Different**: one feature
-has the first and at least half of all directions. **Not confirmed**: none has. The absence of a feature is considered too, because presence and absence can be swapped by changing the bias; the table then says "absence of". The number of
-features is confirmed if it lies in the central 90 % of the draws. The condition on the first direction was added after
-a first look at the results; without it, the paper's F2 of the cancer trial was "different" in both fits, and its F1 of the
-counties "confirmed" with at most five features, by the absence of big cities, where Perot's votes hardly change."""
+named for. The features of each seed, but for those with less than {100 * RARE:.0f} % of the rows, are searched for the one that has most
+of them; a direction counts if the 90 % interval of the contrast excludes zero. **Confirmed**: one feature has all directions, the first
+and at least half of all large enough to be noticed ({NOTICEABLE_EFFECT:g} standard deviations of a number or an ordinal,
+{NOTICEABLE_CHANGE:g} of a level's share). **Different**: one feature has the first and at least half of all directions. **Not
+confirmed**: none has. The absence of a feature and the low end of a scale are considered too. The verdict of both seeds together
+is the weaker of the two. Contrasts are of all rows with a feature against all others, so that what else these rows have
+counts too; the paper reads its features off weights, with all else equal."""
+
+READING = """The features are those of the [whole posterior](../../docs/explore.md#features): axes of the average field that both halves of
+the chains, and resampled rows, find again. *Form*: "yes/no" if rows fall into two groups, else "scale"; only a yes/no feature has a share.
+*Explained*: share of the variance of the field. *Reproducibility*: correlation, over rows, of what the two halves of the chains
+find. Where two numbers stand in a cell, they are of seed 0 and seed 1."""
 
 
 # ---- fits
@@ -54,18 +58,12 @@ class Plan:
 
 
 def fit(
-    frame: pd.DataFrame,
-    schema: dict[str, Any],
-    plan: Plan,
-    seed: int,
-    max_features: int | None = None,
-    inactive: Any = None,
+    frame: pd.DataFrame, schema: dict[str, Any], plan: Plan, seed: int, inactive: Any = None
 ) -> glfm.GLFM:
-    """Fit with the paper's priors; how many draws reach `max_features` is said on the page, not warned of."""
+    """Fit with the paper's priors."""
     model = glfm.GLFM(
         schema,
         alpha=ALPHA,
-        max_features=max_features,
         n_chains=plan.n_chains,
         n_warmup=plan.n_warmup,
         n_draws=plan.n_draws,
@@ -77,27 +75,26 @@ def fit(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", glfm.FitWarning)
         model.fit(frame, inactive=inactive)
-    words = "" if max_features is None else f", at most {max_features} features"
-    print(f"fitted seed {seed}{words} in {time.monotonic() - begin:.0f} s", flush=True)
+    print(f"fitted seed {seed} in {time.monotonic() - begin:.0f} s", flush=True)
     return model
 
 
 @dataclass
-class Fits:
-    """Two runs of the exact posterior, and two with at most as many features as the paper has."""
+class Seeds:
+    """Two runs of the exact posterior that differ in nothing but the seed."""
 
-    free: glfm.GLFM
-    again: glfm.GLFM
-    few: glfm.GLFM
-    few_again: glfm.GLFM
-    most: int
+    one: glfm.GLFM
+    other: glfm.GLFM
 
     @classmethod
-    def of(cls, frame: pd.DataFrame, schema: dict[str, Any], plan: Plan, few_plan: Plan, most: int) -> Fits:
-        """Make the four fits."""
-        free, again = (fit(frame, schema, plan, seed) for seed in (0, 1))
-        few, few_again = (fit(frame, schema, few_plan, seed, most) for seed in (0, 1))
-        return cls(free, again, few, few_again, most)
+    def of(cls, frame: pd.DataFrame, schema: dict[str, Any], plan: Plan, inactive: Any = None) -> Seeds:
+        """Make both fits."""
+        return cls(*(fit(frame, schema, plan, seed, inactive) for seed in (0, 1)))
+
+    @property
+    def both(self) -> tuple[glfm.GLFM, glfm.GLFM]:
+        """The fit of seed 0 and that of seed 1."""
+        return self.one, self.other
 
 
 def arguments(name: str, argv: Sequence[str] | None = None) -> argparse.Namespace:
@@ -147,24 +144,26 @@ def number(value: float) -> str:
 # ---- what a fit says
 
 
-def convergence(model: glfm.GLFM) -> str:
-    """Return how far the chains agree, in words."""
-    found = model.diagnostics().table["rhat"]
-    worst = found.idxmax()
-    agree = int((found < 1.05).sum())
-    words = f"R-hat is below 1.05 for {agree} of {len(found)} label-free quantities; the largest is "
-    words += f"{found[worst]:.2f} ({worst}), that of the log-likelihood {found['log-likelihood']:.2f}."
-    if agree < len(found):
-        words += " The chains do not agree on everything, so shares and effects below are uncertain."
-    if found[worst] > 1.5:
-        words += " Chains of this length keep different sets of features: a feature in a share 1/n of the draws is found by one of n chains. Longer chains were not tried. Such features are examples of states that an exact sampler visits, not a converged posterior."
-    return words
+def convergence(seeds: Seeds) -> str:
+    """Return how far the chains of each seed agree, in words."""
+    words = []
+    for name, model in zip(SEEDS, seeds.both, strict=True):
+        found = model.diagnostics().table["rhat"]
+        worst = found.idxmax()
+        agree = int((found < 1.05).sum())
+        words.append(
+            f"{name}: R-hat is below 1.05 for {'all' if agree == len(found) else agree} of {len(found)} label-free quantities; the largest is "
+            f"{found[worst]:.2f} ({worst})"
+        )
+    said = "; ".join(words)
+    if said.count("for all") < len(words):
+        said += ". Where R-hat is 1.05 or more, chains of this length do not agree; what they do agree on is what is reported below"
+    return said[0].upper() + said[1:] + "."
 
 
-def sizes(model: glfm.GLFM) -> pd.DataFrame:
-    """Return per draw: the number of features, and of those with at least 3 % of the rows."""
-    shares = [draw.Z.mean(axis=0) for draw in model.draws_]
-    return pd.DataFrame({"all": [s.size for s in shares], "common": [int((s >= RARE).sum()) for s in shares]})
+def sizes(model: glfm.GLFM) -> pd.Series[Any]:
+    """Return the number of features of each draw."""
+    return pd.Series([draw.n_features for draw in model.draws_])
 
 
 def spread(values: pd.Series[Any]) -> str:
@@ -173,130 +172,113 @@ def spread(values: pd.Series[Any]) -> str:
     return f"{middle:.0f} ({low:.0f} to {high:.0f})"
 
 
-def how_many(models: dict[str, glfm.GLFM]) -> str:
-    """Return a table of how many features each fit has, and how many matter."""
+def how_many(seeds: dict[str, Seeds], paper: int) -> str:
+    """Return a table of how many features the draws of each fit have, and how many are reported."""
     head = [
         "fit",
-        "features, median (90 % of draws)",
-        "with at least 3 % of the rows",
-        "matter",
-        "stable",
+        "features of a draw, median (90 %)",
+        "features reported",
+        "yes/no",
+        "scales",
+        "explained together",
         "largest R-hat",
     ]
-    rows = []
-    for name, model in models.items():
-        n, rhat = sizes(model), model.diagnostics().table["rhat"].max()
-        some = f"{len(matter(model))} of {len(model.features())}"
-        rows.append([name, spread(n["all"]), spread(n["common"]), some, len(stable(model)), f"{rhat:.2f}"])
+    rows = [["the paper", "", paper, paper, 0, "", ""]]
+    for name, pair in seeds.items():
+        for seed, model in zip(SEEDS, pair.both, strict=True):
+            found, rhat = model.features(), model.diagnostics().table["rhat"].max()
+            scales = int((found["form"] == "scale").sum())
+            counts = [len(found), len(found) - scales, scales]
+            label = f"{name}, {seed}" if name else seed
+            rows.append(
+                [
+                    label,
+                    spread(sizes(model)),
+                    *counts,
+                    percent(float(found["explained"].sum())),
+                    f"{rhat:.2f}",
+                ]
+            )
     return table(head, rows)
 
 
-def in_short(model: glfm.GLFM, paper: int) -> str:
-    """Return how many features the exact posterior has where the paper has some, and how many matter."""
-    n = sizes(model)
+def in_short(seeds: Seeds, paper: int) -> str:
+    """Return in words how many features two seeds report, and how many they share."""
+    pairs = matched(*seeds.both)
+    n = [len(model.features()) for model in seeds.both]
+    same = int((pairs["correlation"].abs() >= SAME).sum())
     return (
-        f"the exact posterior has {spread(n['all'])} features (median and 90 % of the draws), {spread(n['common'])} of them "
-        f"with at least 3 % of the rows, where the paper reports {paper}. Of its representative draw {len(matter(model))} "
-        f"matter, because they also have a noticeable effect; stable among them: {len(stable(model))}."
+        f"the paper reads {paper} features off one sample. Of the whole posterior, seed 0 reports {n[0]} and seed 1 {n[1]}; "
+        f"the same in both (correlation of activations {SAME:g} or more): {same}."
     )
 
 
-MATTER = """"Matter": features of the representative draw with at least 3 % of the rows and a noticeable effect. "Stable": those of them that are found again in at least half of the draws of all chains."""
-
-
-def features_table(model: glfm.GLFM, least: float = RARE, most: int = 6) -> str:
-    """Return the features with at least a share of the rows, and what they do."""
-    found = model.features()
-    kept = found[found["share"] >= least]
-    rows = [
-        [
-            name,
-            f"{row['share']:.4f}",
-            f"{row['lower']:.2f} to {row['upper']:.2f}",
-            f"{row['stability']:.2f}",
-            row["status"],
-            "; ".join(row["implications"].split("; ")[:most]) or "no noticeable effect",
-        ]
-        for name, row in kept.iterrows()
-    ]
-    head = ["feature", "share", "90 % over draws", "found in draws", "status", "main implications"]
-    rest = len(found) - len(kept)
-    note = f"\n\n{rest} more features have less than {percent(least)} of the rows." if rest else ""
-    return table(head, rows) + note
-
-
-def patterns_table(model: glfm.GLFM, top: int, features: Sequence[str] | None = None) -> str:
+def patterns_table(model: glfm.GLFM, top: int) -> str:
     """Return the most common patterns, and what share of the rows they hold together."""
-    found = model.patterns(features=features)
+    found = model.patterns()
     kept = found.iloc[:top]
     head = ["pattern", *(f"({name})" for name in kept.index)]
     words = f"The {len(kept)} most common of {len(found)} patterns hold {percent(kept['share'].sum())} of the rows."
     return table(head, [["share", *(f"{share:.4f}" for share in kept["share"])]]) + f"\n\n{words}"
 
 
-def matter(model: glfm.GLFM) -> list[str]:
-    """Return the features with at least 3 % of the rows and a noticeable effect."""
-    found = model.features()
-    return list(found.index[(found["share"] >= RARE) & (found["implications"] != "")])
-
-
-def stable(model: glfm.GLFM) -> list[str]:
-    """Return the features that matter and are found in at least half of the draws."""
-    found = model.features()["stability"]
-    return [name for name in matter(model) if found[name] >= 0.5]
-
-
-def main_column(model: glfm.GLFM) -> dict[str, str]:
-    """Return the column that each feature changes most, among its sure effects."""
-    effects = model.effects()
-    sure = effects[(effects["lower"] > 0) | (effects["upper"] < 0)]
-    largest = sure.loc[sure["effect"].abs().groupby(sure["feature"]).idxmax()]
-    return dict(zip(largest["feature"], largest["column"], strict=True))
-
-
 # ---- two runs
 
 
-def agreement(one: glfm.GLFM, other: glfm.GLFM, least: float = LARGE) -> pd.DataFrame:
-    """Return each common feature of one run, its partner in the other, and how their activations correlate.
+def matched(one: glfm.GLFM, other: glfm.GLFM) -> pd.DataFrame:
+    """Return the features of two runs, `one` and `other`, and the correlation of their activations.
 
-    Features of both runs are matched one to one so that the sum of correlations is largest.
+    They are matched one to one so that the sum of absolute correlations is largest; those left over come
+    last, with no partner ("") and no correlation.
     """
-    share = one.features()["share"]
-    ours, theirs = (model.activations().to_numpy(dtype=float) for model in (one, other))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        both = np.corrcoef(ours.T, theirs.T)[: ours.shape[1], ours.shape[1] :]
-    both = np.nan_to_num(both)
+    names = [list(model.features().index) for model in (one, other)]
+    both = np.abs(signed := correlations(one, other))
     mine, partner = linear_sum_assignment(-both)
-    found = pd.DataFrame(
-        {
-            "share": share.iloc[mine].to_numpy(),
-            "partner": [f"F{k + 1}" for k in partner],
-            "correlation": both[mine, partner],
-        },
-        index=share.index[mine],
-    )
-    return found[found["share"] > least]
+    rows = [(names[0][i], names[1][j], signed[i, j]) for i, j in zip(mine, partner, strict=True)]
+    rows += [(name, "", np.nan) for i, name in enumerate(names[0]) if i not in mine]
+    rows += [("", name, np.nan) for j, name in enumerate(names[1]) if j not in partner]
+    return pd.DataFrame(rows, columns=["one", "other", "correlation"])
 
 
-def agreement_words(one: glfm.GLFM, other: glfm.GLFM, what: str, least: float = LARGE) -> str:
-    """Return which common features a second seed finds again, and which are unstable."""
-    found = agreement(one, other, least)
-    if found.empty:
-        return (
-            f"{what}: no feature has more than {percent(least)} of the rows, so there is nothing to compare."
+def correlations(one: glfm.GLFM, other: glfm.GLFM) -> np.ndarray:
+    """Return the correlation over rows of each feature of one run with each of another."""
+    scaled = []
+    for model in (one, other):
+        activations = np.asarray(model.activations().to_numpy(dtype=float))
+        centred = activations - activations.mean(axis=0)
+        scaled.append(centred / np.maximum(centred.std(axis=0), 1e-12))
+    return np.asarray(scaled[0].T @ scaled[1] / len(scaled[0]))
+
+
+def pairs_table(seeds: Seeds, most: int = 6) -> str:
+    """Return the features of both seeds side by side, and what rows with them are like."""
+    pairs, found = matched(*seeds.both), [model.features() for model in seeds.both]
+    rows = []
+    for _, pair in pairs.iterrows():
+        mine = [part.loc[name] for part, name in zip(found, pair[["one", "other"]], strict=True) if name]
+        reversed_ = " reversed" if pair["correlation"] < 0 else ""
+        words = ["; ".join(row["implications"].split("; ")[:most]) or "no noticeable effect" for row in mine]
+        rows.append(
+            [
+                pair["one"] or "none",
+                f"{pair['other']}{reversed_}" if pair["other"] else "none",
+                "" if np.isnan(pair["correlation"]) else f"{pair['correlation']:.2f}",
+                ", ".join(dict.fromkeys(row["form"] for row in mine)),
+                ", ".join("" if np.isnan(row["share"]) else f"{row['share']:.2f}" for row in mine).strip(
+                    ", "
+                ),
+                ", ".join(f"{row['explained']:.2f}" for row in mine),
+                ", ".join(f"{row['reproducibility']:.2f}" for row in mine),
+                ", ".join(dict.fromkeys(row["status"] for row in mine)),
+                "<br>".join(dict.fromkeys(words)),
+            ]
         )
-    rows = [
-        [name, f"{r['share']:.2f}", r["partner"], f"{r['correlation']:.2f}", "same" if same else "unstable"]
-        for (name, r), same in zip(found.iterrows(), found["correlation"] > SAME, strict=True)
-    ]
-    head = ["feature (seed 0)", "share", "partner (seed 1)", "correlation of activations", f"above {SAME:g}?"]
-    good = int((found["correlation"] > SAME).sum())
-    words = f"{what}: features with more than {percent(least)} of the rows: {len(found)}; found again by seed 1: {good}."
-    bad = list(found.index[found["correlation"] <= SAME])
-    if bad:
-        words += f" Unstable: {', '.join(bad)}."
-    return words + "\n\n" + table(head, rows)
+    head = [*SEEDS, "correlation", "form", "share", "explained", "reproducibility", "status", "rows with it"]
+    same = int((pairs["correlation"].abs() >= SAME).sum())
+    words = f"Seed 0 reports {len(found[0])} features, seed 1 {len(found[1])}; the same in both (correlation {SAME:g} or more): {same}."
+    if pairs.empty:
+        return words
+    return table(head, rows) + f"\n\n{words}"
 
 
 # ---- findings
@@ -325,27 +307,33 @@ def judge(model: glfm.GLFM, finding: Finding, opposite: bool = True) -> Match:
     features, effects = model.features(), model.effects()
     signs = np.array(list(finding.signs.values()))
     best: tuple[Any, ...] = (-1.0,)
-    for name, row in features[features["share"] >= RARE].iterrows():
+    for name, row in features[~(features["share"] < RARE)].iterrows():  # that of a scale is NaN
         mine = effects[effects["feature"] == name]
         rows = pd.concat([mine[_is(mine, *key)] for key in finding.signs])
         sure = ((rows["lower"] > 0) | (rows["upper"] < 0)).to_numpy()
         for way in (1, -1) if opposite else (1,):
             right = sure & (np.sign(rows["effect"].to_numpy()) == way * signs)
             noticed = right & noticeable(rows).to_numpy()
-            whole = right.all() and noticed[0] and noticed.mean() >= 0.5 and row["stability"] >= 0.5
-            score = (float(whole), right.mean(), noticed.mean(), row["stability"])
-            if right[0] and right.mean() >= 0.5 and score > best[:4]:
+            whole = right.all() and noticed[0] and noticed.mean() >= 0.5
+            score = (float(whole), right.mean(), noticed.mean())
+            if right[0] and right.mean() >= 0.5 and score > best[:3]:
                 best = (*score, name, row, rows, right, way)
     if len(best) == 1:
         return Match(NOT_CONFIRMED, "no feature has the first and half of all directions")
-    whole, _, _, _, name, row, rows, right, way = best
-    words = f"{'' if way > 0 else 'absence of '}{name} ({percent(row['share'])} of the rows, found in "
-    words += f"{percent(row['stability'])} of draws): "
+    whole, _, _, name, row, rows, right, way = best
+    words = f"{_end(str(name), row['form'], way)}: "
     said = [
         f"{'' if ok else '*'}{_name(key)} {_change(effect, way)}{'' if ok else '*'}"
         for key, (_, effect), ok in zip(finding.signs, rows.iterrows(), right, strict=True)
     ]
     return Match(CONFIRMED if whole else DIFFERENT, words + ", ".join(said), str(name), way)
+
+
+def _end(name: str, form: str, way: int) -> str:
+    """Return the name of a feature, of its absence, or of an end of a scale."""
+    if form == "scale":
+        return f"{'high' if way > 0 else 'low'} end of {name}"
+    return name if way > 0 else f"absence of {name}"
 
 
 def _is(effects: pd.DataFrame, column: str, level: str | None) -> pd.Series[bool]:
@@ -362,44 +350,132 @@ def _change(effect: pd.Series[Any], way: int) -> str:
     return f"{ends[0]} → {ends[1]}"
 
 
-def findings_table(
-    findings: Sequence[Finding], free: glfm.GLFM, few: glfm.GLFM, most: int, opposite: bool = True
-) -> str:
-    """Return the paper's findings about features beside ours; the first is how many there are, `most`."""
-    count = sizes(free)["all"]
-    low, high = np.quantile(count, [0.05, 0.95])
-    verdict = CONFIRMED if low <= most <= high else NOT_CONFIRMED
-    rows = [[f"{most} features", f"**{verdict}**: {spread(count)}", "chosen"]]
+def weaker(verdicts: Iterable[str]) -> str:
+    """Return the verdict of several fits together."""
+    order = [NOT_CONFIRMED, DIFFERENT, CONFIRMED]
+    return min(verdicts, key=order.index)
+
+
+def verdict(seeds: Seeds, finding: Finding, opposite: bool = True) -> str:
+    """Return the verdict of both seeds together."""
+    return weaker(judge(model, finding, opposite).verdict for model in seeds.both)
+
+
+def findings_table(findings: Sequence[Finding], seeds: Seeds, paper: int, opposite: bool = True) -> str:
+    """Return the paper's findings about features beside those of two seeds; the first is how many there are."""
+    counts = [len(model.features()) for model in seeds.both]
+    said = [CONFIRMED if n == paper else NOT_CONFIRMED for n in counts]
+    rows = [
+        [
+            f"{paper} features",
+            *(f"**{v}**: {n} are reproduced" for v, n in zip(said, counts, strict=True)),
+            f"**{weaker(said)}**",
+        ]
+    ]
+    between = correlations(*seeds.both)
+    names = [list(model.features().index) for model in seeds.both]
     for finding in findings:
-        found = [judge(model, finding, opposite) for model in (free, few)]
-        rows.append([finding.words, *(f"**{match.verdict}**: {match.words}" for match in found)])
+        found = [judge(model, finding, opposite) for model in seeds.both]
+        together = f"**{weaker(match.verdict for match in found)}**"
+        if all(match.feature for match in found):
+            i, j = (part.index(match.feature) for part, match in zip(names, found, strict=True))
+            together += f", correlation of the two {found[0].way * found[1].way * between[i, j]:.2f}"
+        rows.append([finding.words, *(f"**{match.verdict}**: {match.words}" for match in found), together])
     note = "Directions in *italics* differ from the paper, or are uncertain."
-    head = ["the paper's finding", "exact posterior", f"at most {most} features"]
-    return table(head, rows) + f"\n\n{note}"
+    return table(["the paper's finding", *SEEDS, "together"], rows) + f"\n\n{note}"
 
 
 # ---- figures
 
 
-def draw_sizes(models: dict[str, glfm.GLFM], paper: int, path: Path) -> None:
-    """Draw how many features the draws have, and how many the paper reports."""
+def draw_sizes(seeds: Seeds, paper: int, path: Path) -> None:
+    """Draw how many features the draws have, and how much of the field the first axes explain."""
     from matplotlib.figure import Figure
 
-    from glfm.plots.style import BLUE, GREY, ORANGE, save
+    from glfm.plots.style import BLUE, GREY, ORANGE, open_frame, save
 
-    figure = Figure(figsize=(8.0, 2.8), layout="constrained")
-    ax = figure.subplots()
-    for (name, model), colour in zip(models.items(), (BLUE, GREY), strict=False):
-        n = sizes(model)
-        for what, style in (("all", "-"), ("common", "--")):
-            share = np.bincount(n[what]) / len(n)
-            at = np.arange(share.size)[np.flatnonzero(share)[0] :]
-            label = f"{name}, {'all' if what == 'all' else f'at least {100 * RARE:.0f} % of the rows'}"
-            ax.plot(at, share[at], style, marker=".", color=colour, label=label)
-    ax.axvline(paper, color=ORANGE, label=f"the paper: {paper}")
-    ax.set_xlabel("number of features")
-    ax.set_ylabel("share of draws")
-    ax.set_ylim(bottom=0)
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    figure = Figure(figsize=(9.0, 3.0), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    for name, model, colour in zip(SEEDS, seeds.both, (BLUE, ORANGE), strict=True):
+        share = np.bincount(sizes(model)) / len(model.draws_)
+        at = np.arange(share.size)[np.flatnonzero(share)[0] :]
+        left.plot(at, share[at], "-", marker=".", color=colour, label=name)
+        n, each = len(model.features()), model.features(explain=0.95)["explained"].to_numpy()
+        total = np.append(0.0, np.cumsum(each))
+        right.plot(range(total.size), total, "-", color=colour, lw=1)
+        right.plot(range(n + 1), total[: n + 1], "o", color=colour, label=f"{name}: {n} reproduced", ms=5)
+        right.plot(range(n + 1, total.size), total[n + 1 :], "o", color=colour, mfc="white", ms=5)
+    left.axvline(paper, color=GREY, ls="--", label=f"the paper: {paper}")
+    left.set_xlim(left=0)
+    left.set_ylim(bottom=0)
+    left.set_xlabel("features of a draw")
+    left.set_ylabel("share of draws")
+    right.set_xlabel("axes of the field (open: not reproduced)")
+    right.set_ylabel("share of the field explained")
+    right.set_ylim(0, 1)
+    right.xaxis.get_major_locator().set_params(integer=True)
+    for ax in (left, right):
+        open_frame(ax)
+        ax.legend(frameon=False, fontsize=8)
     save(figure, path)
+
+
+def draw_effects(seeds: Seeds, path: Path) -> None:
+    """Draw what rows with each feature are like, both seeds side by side, partners at the same height."""
+    from matplotlib.figure import Figure
+
+    from glfm.plots.artists import DIVERGING, ink_on
+    from glfm.plots.style import PALE, save
+
+    pairs, effects = matched(*seeds.both), [model.effects() for model in seeds.both]
+    chosen = _shown(pd.concat(effects))
+    figure = Figure(figsize=(3.6 + 1.15 * len(chosen), 1.7 + 0.38 * max(len(pairs), 2)), layout="constrained")
+    axes = figure.subplots(1, 2, sharey=False)
+    top = 2.0
+    for ax, model, mine, side, seed in zip(axes, seeds.both, effects, ("one", "other"), SEEDS, strict=True):
+        value = np.full((len(pairs), len(chosen)), np.nan)
+        for i, pair in pairs.iterrows():
+            sign = -1.0 if side == "other" and pair["correlation"] < 0 else 1.0
+            for j, key in enumerate(chosen):
+                row = mine[(mine["feature"] == pair[side]) & _is(mine, *key)]
+                if len(row) and (row["lower"].iloc[0] > 0 or row["upper"].iloc[0] < 0):
+                    value[i, j] = sign * row["effect"].iloc[0]
+        ax.set_facecolor(PALE)
+        image = ax.imshow(np.ma.masked_invalid(value), cmap=DIVERGING, vmin=-top, vmax=top, aspect="auto")
+        for i, j in zip(*np.nonzero(~np.isnan(value)), strict=True):
+            ink = ink_on(image.cmap(image.norm(value[i, j])))
+            ax.text(j, i, f"{value[i, j]:+.1f}", ha="center", va="center", fontsize=7, color=ink)
+        forms = model.features()["form"]
+        ticks = [
+            f"{'- ' if side == 'other' and pair['correlation'] < 0 else ''}{pair[side]}, {forms[pair[side]]}"
+            if pair[side]
+            else "none"
+            for _, pair in pairs.iterrows()
+        ]
+        ax.set_yticks(range(len(pairs)), ticks, fontsize=8)
+        labels = [column if level is None else f"{column} = {level}" for column, level in chosen]
+        ax.set_xticks(range(len(chosen)), labels, fontsize=8, rotation=40, ha="right", rotation_mode="anchor")
+        ax.set_title(seed, fontsize=9)
+        ax.tick_params(length=0)
+        ax.spines[:].set_visible(False)
+    for i, pair in pairs.iterrows():
+        if not np.isnan(pair["correlation"]):
+            words = f"{abs(pair['correlation']):.2f}"
+            axes[0].text(len(chosen) - 0.35, i, words, ha="left", va="center", fontsize=7)
+    bar = figure.colorbar(image, ax=axes, extend="both", aspect=25, pad=0.01)
+    bar.outline.set_visible(False)
+    bar.ax.tick_params(labelsize=7)
+    bar.set_label("effect, in standard deviations", fontsize=7)
+    save(figure, path)
+
+
+def _shown(effects: pd.DataFrame) -> list[tuple[str, str | None]]:
+    """Return columns, and of categories the level on which features differ most."""
+    chosen: list[tuple[str, str | None]] = []
+    for column, rows in effects.groupby("column", sort=False):
+        if rows["level"].isna().any():
+            chosen.append((str(column), None))
+        else:
+            largest = rows["effect"].abs().groupby(rows["level"].astype(str), sort=False).max()
+            chosen.append((str(column), str(largest.index[-1] if len(largest) == 2 else largest.idxmax())))
+    return chosen

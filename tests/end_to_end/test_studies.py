@@ -45,24 +45,35 @@ def rows_of(text: str, head: str) -> list[list[str]]:
     return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines[2:]]
 
 
-def check_features(text: str, head: str, model: glfm.GLFM, least: float) -> None:
-    features = model.features()
-    kept = features[features["share"] >= least]
+def check_features(study, text: str, head: str, seeds) -> None:
+    """Both seeds stand side by side: every feature of either once, with its form, share and status."""
+    found = [model.features() for model in seeds.both]
+    if not max(map(len, found)):
+        return
     rows = rows_of(text, head)
-    assert [row[0] for row in rows] == list(kept.index)
-    assert [row[1] for row in rows] == [f"{share:.4f}" for share in kept["share"]]
-    assert [row[4] for row in rows] == list(kept["status"])
+    assert len(rows) == len(study.matched(*seeds.both))
+    for features, at in zip(found, (0, 1), strict=True):
+        there = [row[at].removesuffix(" reversed") for row in rows if row[at] != "none"]
+        assert sorted(there) == sorted(features.index)
+    for row in rows:
+        mine = [
+            part.loc[row[at].removesuffix(" reversed")] for at, part in enumerate(found) if row[at] != "none"
+        ]
+        assert row[3] == ", ".join(dict.fromkeys(part["form"] for part in mine))
+        shares = [f"{part['share']:.2f}" for part in mine if part["form"] == "yes/no"]
+        assert row[4].split(", ") == (shares or [""])
 
 
 def test_prostate(data_dir, tmp_path, load, study):
     prostate = load("prostate")
-    fits = prostate.main(["--quick", "--output", str(tmp_path)])
-    text = check_page(tmp_path, "prostate", 3)
-    check_features(text, "## Features of the exact posterior", fits.free, 0.03)
-    check_features(text, "## At most 4 features", fits.few, 0.0)
-    first = rows_of(text, "## How many features")[0]
-    n = [draw.n_features for draw in fits.free.draws_]
+    seeds, logged = prostate.main(["--quick", "--output", str(tmp_path)])
+    text = check_page(tmp_path, "prostate", 4)
+    check_features(study, text, "## Features of two seeds", seeds)
+    check_features(study, text, "### The same with PAP", logged)
+    first = rows_of(text, "## How many features")[1]
+    n = [draw.n_features for draw in seeds.one.draws_]
     assert first[1].split(" ")[0] == f"{np.median(n):.0f}"
+    assert first[2] == str(len(seeds.one.features()))
     frame, _ = prostate.load()
     seen = pd.crosstab(frame["dose"], frame["status"], normalize="index")
     row = next(row for row in rows_of(text, "### The drug") if row[:2] == ["vascular", "data"])
@@ -70,16 +81,16 @@ def test_prostate(data_dir, tmp_path, load, study):
         f"{seen.loc[dose, 'vascular']:.3f}" for dose in (prostate.LOW, prostate.MIDDLE, prostate.HIGH)
     ]
     for finding in prostate.FINDINGS:
-        match = study.judge(fits.free, finding)
-        assert f"| {finding.words} | **{match.verdict}**: {match.words} |" in text
+        one, other = (study.judge(model, finding) for model in seeds.both)
+        said = f"| {finding.words} | **{one.verdict}**: {one.words} | **{other.verdict}**: {other.words} |"
+        assert f"{said} **{study.weaker([one.verdict, other.verdict])}**" in text
 
 
-def test_counties(data_dir, tmp_path, load):
+def test_counties(data_dir, tmp_path, load, study):
     counties = load("counties")
-    fits = counties.main(["--quick", "--output", str(tmp_path)])
-    text = check_page(tmp_path, "counties", 4)
-    check_features(text, "## Features of the exact posterior", fits.free, 0.03)
-    check_features(text, "## At most 5 features", fits.few, 0.0)
+    seeds = counties.main(["--quick", "--output", str(tmp_path)])
+    text = check_page(tmp_path, "counties", 3)
+    check_features(study, text, "## Features of two seeds", seeds)
     _, schema, raw = counties.load()
     assert len(schema) == 10
     # The paper's two rare features are the counties at the minimum of a column, to the last digit.
@@ -88,17 +99,20 @@ def test_counties(data_dir, tmp_path, load):
     )
 
 
-def test_disorders(data_dir, tmp_path, load):
+def test_disorders(data_dir, tmp_path, load, study):
     disorders = load("disorders")
     result = disorders.main(["--quick", "--output", str(tmp_path)])
     text = check_page(tmp_path, "disorders", 3)
     assert "Only 10 of the paper's 20 disorders are public" in text
+    assert f"of {len(result.frame):,} people" in text
     assert list(result.fits) == list(disorders.ATTRIBUTES)
-    for fits in result.fits.values():
-        for model in (fits.free, fits.few):
-            assert not model.activations().to_numpy()[result.well].any()
-        assert max(draw.n_features for draw in fits.few.draws_) <= 3
-    check_features(text, "With at most 3 features:", result.fits["sex"].few, 0.0)
+    for seeds in result.fits.values():
+        for model in seeds.both:
+            found = model.features()
+            traits = list(found.index[found["form"] == "yes/no"])
+            assert not (model.activations()[traits].to_numpy()[result.well] > 0.5).any()
+    check_features(study, text, "## Gender", result.fits["sex"])
+    check_features(study, text, "## Age", result.fits["age"])
     assert [row[0] for row in rows_of(text, "## Which attributes")] == [
         w for w, _ in disorders.ATTRIBUTES.values()
     ]
@@ -137,11 +151,43 @@ def test_verdicts_follow_the_effects(made_up, study):
 
 
 def test_two_runs_are_compared_by_their_activations(made_up, study):
-    (one, other), _ = made_up
-    found = study.agreement(one, other)
-    ours = one.activations().to_numpy()[:, 0]
-    partner = int(found.loc["F1", "partner"][1:]) - 1
-    expected = np.corrcoef(ours, other.activations().to_numpy()[:, partner])[0, 1]
-    assert found.loc["F1", "correlation"] == pytest.approx(expected)
-    assert expected > study.SAME
-    assert "found again by seed 1: 1" in study.agreement_words(one, other, "Made up")
+    (one, other), z = made_up
+    found = study.matched(one, other)
+    first = found.iloc[0]
+    ours, theirs = (
+        model.activations()[name] for model, name in ((one, first["one"]), (other, first["other"]))
+    )
+    assert first["correlation"] == pytest.approx(np.corrcoef(ours, theirs)[0, 1])
+    assert abs(first["correlation"]) > study.SAME
+    assert abs(np.corrcoef(ours, z)[0, 1]) > study.SAME
+    seeds = study.Seeds(one, other)
+    assert "or more): 1." in study.pairs_table(seeds)
+    assert "or more): 1." in study.in_short(seeds, 1)
+
+
+def test_features_without_a_partner_come_last(study):
+    class Model:
+        def __init__(self, activations):
+            self._activations = pd.DataFrame(
+                activations, columns=[f"F{k + 1}" for k in range(activations.shape[1])]
+            )
+
+        def activations(self):
+            return self._activations
+
+        def features(self):
+            return pd.DataFrame(index=self._activations.columns)
+
+    x = np.random.default_rng(0).random((50, 3))
+    more, fewer = Model(x), Model(1.0 - x[:, [2, 0]])
+    found = study.matched(more, fewer)
+    assert found[["one", "other"]].to_numpy().tolist() == [["F1", "F2"], ["F3", "F1"], ["F2", ""]]
+    assert found["correlation"].round(6).tolist()[:2] == [-1.0, -1.0]
+    assert study.matched(fewer, more).iloc[-1].tolist()[:2] == ["", "F2"]
+    assert len(study.matched(Model(x[:, :0]), fewer)) == 2
+
+
+def test_two_seeds_together_say_no_more_than_the_weaker(study):
+    assert study.weaker([study.CONFIRMED, study.CONFIRMED]) == study.CONFIRMED
+    assert study.weaker([study.CONFIRMED, study.DIFFERENT]) == study.DIFFERENT
+    assert study.weaker([study.NOT_CONFIRMED, study.CONFIRMED]) == study.NOT_CONFIRMED
