@@ -15,7 +15,7 @@ import numpy as np
 
 from glfm.kernels.arrays import Birth, CellBounds, Rows
 from glfm.kernels.cells_out import keep_excess, write_levels
-from glfm.kernels.jit import Features, Floats, Ints, Rng, inner_kernel, kernel
+from glfm.kernels.jit import Features, Floats, Ints, Rng, kernel
 from glfm.kernels.random import fork, gamma, normal, uniform
 from glfm.kernels.row_cells import draw_choices, list_cells, log_likelihood, row_scratch, sum_weights
 from glfm.kernels.row_slopes import row_slopes
@@ -53,7 +53,7 @@ def choose_rows(rng: Rng, free: Ints, most: int) -> Ints:
     return left[:n]
 
 
-@inner_kernel
+@kernel
 def _log_gain(weights: Floats, r: Floats, c: Floats) -> float:
     """Return about the change of the log probability of a row's cells by a feature."""
     gain = 0.0
@@ -62,7 +62,7 @@ def _log_gain(weights: Floats, r: Floats, c: Floats) -> float:
     return gain
 
 
-@inner_kernel
+@kernel
 def _log_mixture(share: float, log_ratio: float) -> float:
     """Return log(1 - share + share * ratio)."""
     if log_ratio > _LARGE:
@@ -70,7 +70,7 @@ def _log_mixture(share: float, log_ratio: float) -> float:
     return math.log1p(share * math.expm1(log_ratio))
 
 
-@inner_kernel
+@kernel
 def _fit_feature(
     r: Floats, c: Floats, weight_variance: float, mean: Floats, variance: Floats
 ) -> tuple[float, float]:
@@ -106,7 +106,7 @@ def _fit_feature(
     return m, n - m
 
 
-@inner_kernel
+@kernel
 def _draw(rng: Rng, mean: Floats, variance: Floats, a: float, b: float, new: Floats) -> float:
     """Draw weights from a normal distribution; return a probability from a beta distribution."""
     for s in range(new.size):

@@ -18,7 +18,7 @@ import numpy as np
 
 from glfm.kernels.arrays import CellBounds, FeaturePrior, FeaturesInUse, ObservedCells, Rows, RowScratch
 from glfm.kernels.gaussian import truncated_normal
-from glfm.kernels.jit import Bits, Codes, Floats, Ints, Rng, inner_kernel, kernel
+from glfm.kernels.jit import Bits, Codes, Floats, Ints, Rng, kernel
 from glfm.kernels.random import uniform
 from glfm.kernels.row_cells import (
     draw_choices,
@@ -31,7 +31,7 @@ from glfm.kernels.row_cells import (
 from glfm.kernels.singletons import MOST_NEW, draw_new_weights, place_new_features
 
 
-@inner_kernel
+@kernel
 def keep_excess(
     rng: Rng, cells: ObservedCells, y: Floats, inv_sd: Floats, mean: Floats, variance: float, excess: Floats
 ) -> None:
@@ -51,7 +51,7 @@ def keep_excess(
             excess[first] = truncated_normal(rng, rival, np.inf)
 
 
-@inner_kernel
+@kernel
 def flip_shared(
     rng: Rng,
     z: Bits,
@@ -91,7 +91,7 @@ def flip_shared(
     return here
 
 
-@inner_kernel
+@kernel
 def _log_norm(cells: ObservedCells, variance: float) -> float:
     """Return the terms of the log density of points that depend on the variance alone."""
     total = 0.0
@@ -100,7 +100,7 @@ def _log_norm(cells: ObservedCells, variance: float) -> float:
     return total
 
 
-@inner_kernel
+@kernel
 def move_n_singletons(
     rng: Rng,
     cells: ObservedCells,
@@ -128,7 +128,7 @@ def move_n_singletons(
     return there if log_likelihood(cells, mean, variance, excess, needed) > needed else own
 
 
-@inner_kernel
+@kernel
 def _drop_singletons(z: Bits, width: int, bias: int, counts: Ints, elsewhere: Ints) -> tuple[int, int]:
     """Take the singletons from a row; return how many it had, and how many columns of Z are still in use."""
     own, alive = 0, width
@@ -141,7 +141,7 @@ def _drop_singletons(z: Bits, width: int, bias: int, counts: Ints, elsewhere: In
     return own, alive
 
 
-@inner_kernel
+@kernel
 def _instantiate(
     rng: Rng,
     z: Bits,
@@ -165,7 +165,7 @@ def _instantiate(
     place_new_features(rng, width, last, counts, prior, in_use)
 
 
-@inner_kernel
+@kernel
 def write_levels(cells: ObservedCells, y: Floats, inv_sd: Floats, out: Floats) -> None:
     """Write the pseudo-observations of cells with more than two levels, whose next draw depends on them."""
     for i in range(cells.n[3]):

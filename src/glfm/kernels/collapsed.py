@@ -17,7 +17,7 @@ import math
 import numpy as np
 
 from glfm.kernels.arrays import FeaturePrior, Matrices, Observed, Rows, RowTerms, RowWork
-from glfm.kernels.jit import Bits, Codes, Floats, Rng, inner_kernel, kernel, part_of_kernel
+from glfm.kernels.jit import Bits, Codes, Floats, Rng, kernel, part_of_kernel
 from glfm.kernels.matrices import add_row, insert_feature, remove_feature, replace_row
 from glfm.kernels.observed import gram_of, is_complete, observed_columns
 from glfm.kernels.random import normal, uniform
@@ -26,7 +26,7 @@ from glfm.kernels.singletons import MOST_NEW, draw_n_singletons
 _NEVER = -38.0  # log odds below which no uniform random number accepts
 
 
-@inner_kernel
+@kernel
 def _residual(row: Bits, width: int, y: Floats, matrices: Matrices, r: Floats, q: Floats) -> float:
     """Compute r = y - zM and q = Qz of a row; return its leverage zQz."""
     Q, M = matrices.inverse, matrices.means
@@ -47,7 +47,7 @@ def _residual(row: Bits, width: int, y: Floats, matrices: Matrices, r: Floats, q
     return h
 
 
-@inner_kernel
+@kernel
 def _project(width: int, M: Floats, r: Floats, observed: Observed, c: Floats) -> float:
     """Compute c = Mr over the observed columns; return the sum of squares of r over them."""
     direct, columns = observed.direct, observed.columns
@@ -72,7 +72,7 @@ def _project(width: int, M: Floats, r: Floats, observed: Observed, c: Floats) ->
     return max(squares, 0.0)
 
 
-@inner_kernel
+@kernel
 def _flip_shared(
     rng: Rng,
     row: RowWork,
@@ -139,7 +139,7 @@ def _flip_shared(
     return changed, own, v, squares
 
 
-@inner_kernel
+@kernel
 def _step_holes(rng: Rng, row: RowWork, width: int, holes: Codes, d: float, matrices: Matrices) -> None:
     """Draw the holes of a row whose features stay: y steps in a few columns, P not at all."""
     L, M, G = matrices.ZY, matrices.means, matrices.gram
@@ -166,7 +166,7 @@ def _step_holes(rng: Rng, row: RowWork, width: int, holes: Codes, d: float, matr
             G[i, k] += q[i] * u[k] + u[i] * q[k] + q[i] * q[k] * squares
 
 
-@inner_kernel
+@kernel
 def _settle_row(
     rng: Rng,
     old: Bits,

@@ -16,7 +16,7 @@ import numpy as np
 
 from glfm.kernels.arrays import INTERVAL, CellBounds, ColumnMoves, FeatureLists
 from glfm.kernels.gaussian import half_line_slopes, interval_slopes, truncated_normal
-from glfm.kernels.jit import Features, Floats, Ints, Rng, inner_kernel, kernel
+from glfm.kernels.jit import Features, Floats, Ints, Rng, kernel
 from glfm.kernels.linalg import cholesky, solve_lower, solve_upper
 from glfm.kernels.random import integer_below, normal, uniform
 
@@ -85,7 +85,7 @@ def list_features(Z: Features, width: int, start: int, stop: int) -> FeatureList
     return FeatureLists(ends, features, scores)
 
 
-@inner_kernel
+@kernel
 def _bound_of_level(rng: Rng, w: int, s: int, y: Floats, scale: float) -> float:
     """Return the largest pseudo-observation of a cell but number `s`; that of the last level is drawn."""
     rival, others = -np.inf, -np.inf
@@ -128,7 +128,7 @@ def bound_pseudo(
             far[n, i] = np.inf if w == s else -np.inf
 
 
-@inner_kernel
+@kernel
 def _sum_weights(lists: FeatureLists, n: int, weights: Floats, mean: Floats) -> None:
     """Compute the mean of a row of every move; weights are features x moves."""
     for i in range(mean.size):
@@ -230,7 +230,7 @@ def log_proposal(weights: Floats, target: Floats, root: Floats) -> float:
     return total
 
 
-@inner_kernel
+@kernel
 def _take(
     weights: Floats, slopes: Floats, bends: Floats, i: int, w: Floats, slope: Floats, bend: Floats
 ) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glfm.kernels.arrays import FeaturePrior, Matrices, Rows
-from glfm.kernels.jit import Bits, Floats, Rng, inner_kernel, kernel
+from glfm.kernels.jit import Bits, Floats, Rng, kernel
 from glfm.kernels.matrices import insert_feature, remove_feature
 from glfm.kernels.random import integer_below, uniform
 from glfm.kernels.row_sums import sums_over
@@ -22,7 +22,7 @@ N_PROPOSALS = 8
 SHARE_OF_ADDITIONS = 0.125
 
 
-@inner_kernel
+@kernel
 def _evidence(
     matrices: Matrices, width: int, products: Floats, sums: Floats, length: float, weight_variance: float
 ) -> tuple[float, float]:
@@ -48,7 +48,7 @@ def _evidence(
     return schur, squares
 
 
-@inner_kernel
+@kernel
 def _log_partition(m: float, n_rows: int) -> float:
     """Return log B(m, N - m + 1): the prior of a feature of m given rows, but for a constant."""
     return math.lgamma(m) + math.lgamma(n_rows - m + 1.0)
@@ -92,7 +92,7 @@ def log_replace_ratio(
     return log_ratio + 0.5 * (squares / schur - matrices.gram[k, k] / Q[k, k])
 
 
-@inner_kernel
+@kernel
 def _log_prior_to_proposal(m: float, prior: FeaturePrior, n_free: int, n_sizes: int) -> float:
     """Return the log of a feature's prior, without alpha, over the probability of proposing it.
 
@@ -142,7 +142,7 @@ def log_add_ratio(
     return log_ratio + math.log((1.0 - SHARE_OF_ADDITIONS) / SHARE_OF_ADDITIONS)
 
 
-@inner_kernel
+@kernel
 def _sum_feature(rows: Rows, k: int, ZY: Floats) -> None:
     """Compute z'Y of feature k from the rows: in differences of sums rounding errors would grow."""
     S = rows.Y.shape[1]
@@ -200,7 +200,7 @@ def recode_features(
     return 0, False
 
 
-@inner_kernel
+@kernel
 def _scatter(rng: Rng, pinned: NDArray[np.bool_], n_free: int, m: int, z: Bits) -> None:
     """Choose m of the rows that are not pinned, every choice with the same probability."""
     left = n_free
@@ -213,7 +213,7 @@ def _scatter(rng: Rng, pinned: NDArray[np.bool_], n_free: int, m: int, z: Bits) 
             left -= 1
 
 
-@inner_kernel
+@kernel
 def _insert(
     rng: Rng,
     rows: Rows,

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from glfm.kernels.jit import Floats, Rng, inner_kernel, kernel
+from glfm.kernels.jit import Floats, Rng, kernel
 from glfm.kernels.random import exponential, fill_normals, normal, uniform
 
 _ROOT_HALF = math.sqrt(0.5)
@@ -13,7 +13,7 @@ _TRUSTED = 1e-5  # a mass from which a difference of distribution functions give
 _NARROW = 1e-4  # an interval whose slopes are those of a point
 
 
-@inner_kernel
+@kernel
 def cdf(x: float) -> float:
     """Return the standard normal distribution function."""
     return 0.5 * math.erfc(-x * _ROOT_HALF)
@@ -136,7 +136,7 @@ def interval_log_mass(a: float, b: float) -> float:
     return upper + math.log(-math.expm1(log_cdf(a) - upper))
 
 
-@inner_kernel
+@kernel
 def _slopes_between(a: float, b: float) -> tuple[float, float, float]:
     """Return `interval_slopes` of a standard normal between two finite ends."""
     below_a, at_a = quick_pair(a)
@@ -155,14 +155,14 @@ def _slopes_between(a: float, b: float) -> tuple[float, float, float]:
     return value, slope, min(max(slope * slope - a * at_a + b * at_b, 0.0), 1.0)
 
 
-@inner_kernel
+@kernel
 def half_line_slopes(x: float) -> tuple[float, float, float]:
     """Return log Phi(x), about its derivative, and minus the second one."""
     value, slope = quick_log_cdf_and_slope(x)
     return value, slope, min(max(slope * (slope + x), 0.0), 1.0)
 
 
-@inner_kernel
+@kernel
 def interval_slopes(low: float, high: float, mean: float, unit: float) -> tuple[float, float, float]:
     """Return the log probability of an interval, about its derivative by the mean, and minus the second one.
 
@@ -193,7 +193,7 @@ def interval_log_masses(lower: Floats, upper: Floats, mean: Floats, sd: float) -
     return out
 
 
-@inner_kernel
+@kernel
 def draw_term(mean: float, variance: float, other: float, residual: float, noise: float) -> float:
     """Return y ~ N(mean, variance) given a sum y + u, u ~ N(0, other), from a standard normal.
 
@@ -203,7 +203,7 @@ def draw_term(mean: float, variance: float, other: float, residual: float, noise
     return mean + gain * residual + math.sqrt(other * gain) * noise
 
 
-@inner_kernel
+@kernel
 def _above(rng: Rng, a: float) -> float:
     """Draw from [a, inf) with a > 0."""
     if a < 0.4:
@@ -221,7 +221,7 @@ def _above(rng: Rng, a: float) -> float:
             return x
 
 
-@inner_kernel
+@kernel
 def _between(rng: Rng, a: float, b: float) -> float:
     """Draw from [a, b] with a + b >= 0; both may be infinite."""
     if a <= 0.0 and b - a > 2.2:

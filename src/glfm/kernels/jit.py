@@ -37,14 +37,6 @@ def kernel(function: Function) -> Function:
     return _compiled(function, {})
 
 
-def inner_kernel(function: Function) -> Function:
-    """Compile `function` for kernels alone: called from Python, it ends the process.
-
-    Code that takes the arguments of a call from Python apart is half of a small kernel.
-    """
-    return _compiled(function, {"no_cpython_wrapper": True})
-
-
 def part_of_kernel(function: Function) -> Function:
     """Compile `function` only as a part of the one kernel that calls it, from one place.
 

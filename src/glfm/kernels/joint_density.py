@@ -12,7 +12,7 @@ import numpy as np
 
 from glfm.kernels.arrays import ARGMAX, CellBounds, RowPrior, RowStreams, ScaledDraw
 from glfm.kernels.gaussian import interval_log_mass, log_cdf
-from glfm.kernels.jit import Bits, Floats, Ints, Rng, inner_kernel, kernel
+from glfm.kernels.jit import Bits, Floats, Ints, Rng, kernel
 from glfm.kernels.new_rows import gibbs_pass, new_row_scratch
 from glfm.kernels.probit import MAX_GRID, draw_largest_value, log_probability
 from glfm.kernels.random import uniform
@@ -23,7 +23,7 @@ from glfm.kernels.singletons import draw_n_singletons
 _LOG_ROOT_2PI = 0.5 * math.log(2.0 * math.pi)
 
 
-@inner_kernel
+@kernel
 def _log_density_of_number(
     low: float, high: float, aux: float, floor: float, ceiling: float, mean: float, variance: float
 ) -> float:
@@ -41,7 +41,7 @@ def _log_density_of_number(
     return interval_log_mass((max(low, floor) - mean) / sd, (min(high, ceiling) - mean) / sd) - total
 
 
-@inner_kernel
+@kernel
 def _log_density(
     r: int,
     low: float,
@@ -69,7 +69,7 @@ def _log_density(
     return _log_density_of_number(low, high, aux, floor, ceiling, m[0], variance)
 
 
-@inner_kernel
+@kernel
 def _draw_prior(rng: Rng, log_odds: Floats, bias: int, z: Bits) -> None:
     """Draw features from their prior."""
     for k in range(bias):
@@ -78,7 +78,7 @@ def _draw_prior(rng: Rng, log_odds: Floats, bias: int, z: Bits) -> None:
         z[k] = 1 if math.log(1.0 / uniform(rng) - 1.0) > -log_odds[k] else 0
 
 
-@inner_kernel
+@kernel
 def _order(low: Floats, is_value: Bits, order: Ints) -> tuple[int, int]:
     """List the columns of observed cells, given ones first; return how many are given, and in all."""
     n = n_first = 0

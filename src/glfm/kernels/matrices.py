@@ -7,7 +7,7 @@ Q = P^-1, M are the posterior means of the weights and G = MM'.
 import numpy as np
 
 from glfm.kernels.arrays import FeaturePrior, Matrices, Rows, RowTerms
-from glfm.kernels.jit import Floats, Ints, Rng, inner_kernel, kernel
+from glfm.kernels.jit import Floats, Ints, Rng, kernel
 from glfm.kernels.linalg import cholesky, invert
 from glfm.kernels.random import integer_below
 
@@ -39,7 +39,7 @@ def refresh(matrices: Matrices, width: int, weight_variance: float) -> None:
             G[i, k] = total
 
 
-@inner_kernel
+@kernel
 def _probe(size: int) -> Floats:
     """Return a vector with entries of either sign, none of them small beside the others."""
     out = np.empty(size)
@@ -48,7 +48,7 @@ def _probe(size: int) -> Floats:
     return out
 
 
-@inner_kernel
+@kernel
 def _apart(right: Floats, kept: Floats) -> float:
     """Return how far two vectors are apart, in units of noise or of their size; infinity if one is broken."""
     worst = 0.0
@@ -93,7 +93,7 @@ def drift(matrices: Matrices, width: int, weight_variance: float) -> float:
     return max(_apart(q, back), _apart(again, m), _apart(gram, g))
 
 
-@inner_kernel
+@kernel
 def _move_in(X: Floats, width: int, source: int, target: int) -> None:
     """Let row and column `target` of a symmetric matrix be those of `source`."""
     corner = X[source, source]
@@ -103,7 +103,7 @@ def _move_in(X: Floats, width: int, source: int, target: int) -> None:
     X[target, target] = corner
 
 
-@inner_kernel
+@kernel
 def _move_feature(rows: Rows, matrices: Matrices, width: int, source: int, target: int) -> None:
     """Let the feature at `source` stand at `target`, whose content is lost."""
     if source == target:
@@ -121,7 +121,7 @@ def _move_feature(rows: Rows, matrices: Matrices, width: int, source: int, targe
     _move_in(G, width, source, target)
 
 
-@inner_kernel
+@kernel
 def remove_feature(rows: Rows, matrices: Matrices, width: int, k: int) -> int:
     """Forget feature `k`, which no row has, and return the new width."""
     _move_feature(rows, matrices, width, width - 1, k)
@@ -130,7 +130,7 @@ def remove_feature(rows: Rows, matrices: Matrices, width: int, k: int) -> int:
     return width - 1
 
 
-@inner_kernel
+@kernel
 def insert_feature(rng: Rng, rows: Rows, matrices: Matrices, width: int, prior: FeaturePrior) -> int:
     """Make room for a feature at a random place, whose feature moves to the end; return the place."""
     A, L, Q, M, G = matrices
@@ -150,7 +150,7 @@ def insert_feature(rng: Rng, rows: Rows, matrices: Matrices, width: int, prior: 
     return place
 
 
-@inner_kernel
+@kernel
 def add_row(sign: float, row: RowTerms, width: int, counts: Ints, matrices: Matrices) -> None:
     """Put a row into all matrices (sign 1) or take it out (sign -1)."""
     z, y, r, q, c, squares, e = row
@@ -173,7 +173,7 @@ def add_row(sign: float, row: RowTerms, width: int, counts: Ints, matrices: Matr
                 A[i, k] += sign * z[k]
 
 
-@inner_kernel
+@kernel
 def replace_row(
     old: RowTerms, new: RowTerms, width: int, counts: Ints, has_holes: bool, matrices: Matrices
 ) -> None:

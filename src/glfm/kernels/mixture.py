@@ -5,10 +5,10 @@ import math
 import numpy as np
 
 from glfm.kernels.gaussian import cdf, interval_log_mass
-from glfm.kernels.jit import Floats, inner_kernel, kernel
+from glfm.kernels.jit import Floats, kernel
 
 
-@inner_kernel
+@kernel
 def _below(w: float, mean: Floats, sd: Floats, low: float, high: float) -> float:
     """Return the mean over components, each truncated to [low, high], of the probability below `w`."""
     total = 0.0

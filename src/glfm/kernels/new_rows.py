@@ -23,7 +23,7 @@ from glfm.kernels.arrays import (
     RowStreams,
     ScaledDraw,
 )
-from glfm.kernels.jit import Bits, Features, Floats, Rng, inner_kernel, kernel
+from glfm.kernels.jit import Bits, Features, Floats, Rng, kernel
 from glfm.kernels.random import exponential, integer_below, normal, uniform
 from glfm.kernels.row_cells import draw_pseudo, list_cells, log_likelihood, row_scratch, sum_weights
 from glfm.kernels.row_streams import seed_row
@@ -43,7 +43,7 @@ def add_weights(packed: Bits, weights: Floats, bias: int, out: Floats) -> None:
                     out[n, s] += weights[k, s]
 
 
-@inner_kernel
+@kernel
 def new_row_scratch(cells: CellBounds, draw: ScaledDraw, prior: RowPrior) -> RowScratch:
     """Allocate the work space of Gibbs passes over one row that is not in the fit."""
     most = 0
@@ -52,7 +52,7 @@ def new_row_scratch(cells: CellBounds, draw: ScaledDraw, prior: RowPrior) -> Row
     return row_scratch(cells.form.size, draw.weights.shape[1], most + 1)
 
 
-@inner_kernel
+@kernel
 def _flip(
     rng: Rng,
     cells: ObservedCells,
@@ -97,7 +97,7 @@ def _flip(
                 z[other] = 1 - z[other]
 
 
-@inner_kernel
+@kernel
 def gibbs_pass(
     rng: Rng,
     cells: ObservedCells,
@@ -141,7 +141,7 @@ def gibbs_pass(
     return j
 
 
-@inner_kernel
+@kernel
 def draw_singleton_sum(rng: Rng, variance: float, observed: Floats, residual: Floats, out: Floats) -> None:
     """Draw the sum of the singletons' weights, N(0, variance) a priori, given the observed residuals."""
     gain = variance / (1.0 + variance)
@@ -152,7 +152,7 @@ def draw_singleton_sum(rng: Rng, variance: float, observed: Floats, residual: Fl
             out[s] = math.sqrt(variance) * normal(rng)
 
 
-@inner_kernel
+@kernel
 def _start_like(
     rng: Rng,
     cells: ObservedCells,
@@ -180,7 +180,7 @@ def _start_like(
                 mean[s] = proposal[s]
 
 
-@inner_kernel
+@kernel
 def start_row(
     rng: Rng,
     streams: RowStreams,

@@ -20,7 +20,7 @@ from glfm.kernels.arrays import (
     ScaledDraw,
     ScoreScratch,
 )
-from glfm.kernels.jit import Codes, Floats, Rng, inner_kernel, kernel
+from glfm.kernels.jit import Codes, Floats, Rng, kernel
 from glfm.kernels.new_rows import draw_singleton_sum, new_row_scratch, start_row
 from glfm.kernels.observed import observed_columns
 from glfm.kernels.row_cells import draw_pseudo, sum_weights
@@ -28,7 +28,7 @@ from glfm.kernels.scores import draw_scores, redraw_scores, score_system
 from glfm.kernels.singletons import MOST_SCORED, length_grid, propose_singletons
 
 
-@inner_kernel
+@kernel
 def _score_scratch(width: int, n_pseudo: int, bias: int) -> ScoreScratch:
     """Allocate the work space of drawing the scores of one row."""
     return ScoreScratch(
@@ -43,7 +43,7 @@ def _score_scratch(width: int, n_pseudo: int, bias: int) -> ScoreScratch:
     )
 
 
-@inner_kernel
+@kernel
 def _residual(weights: Floats, a: Floats, scratch: RowScratch) -> float:
     """Compute the mean aW and the residual, zero where nothing is observed; return its sum of squares."""
     y, mean, residual, observed = scratch.y, scratch.mean, scratch.residual, scratch.observed
@@ -55,7 +55,7 @@ def _residual(weights: Floats, a: Floats, scratch: RowScratch) -> float:
     return squares
 
 
-@inner_kernel
+@kernel
 def _draw_row(
     rng: Rng,
     a: Floats,
@@ -89,7 +89,7 @@ def _draw_row(
     redraw_scores(rng, a, width, bias, c, in_use, observed, work.system)
 
 
-@inner_kernel
+@kernel
 def _list_columns(observed: Floats, holes: Codes, columns: Codes) -> Observed:
     """List the observed columns of a row, or its holes, given which are observed."""
     n_holes = 0

@@ -1,16 +1,16 @@
 """Sums over the pseudo-columns that a row has observed."""
 
 from glfm.kernels.arrays import Observed
-from glfm.kernels.jit import Codes, Floats, inner_kernel
+from glfm.kernels.jit import Codes, Floats, kernel
 
 
-@inner_kernel
+@kernel
 def is_complete(observed: Observed) -> bool:
     """Whether the row has no holes, so that sums over all columns do."""
     return observed.columns.size == 0 and not observed.direct
 
 
-@inner_kernel
+@kernel
 def observed_columns(holes: Codes, S: int, columns: Codes) -> Observed:
     """List the observed columns of a row, or its holes if they are fewer, in `columns`."""
     direct = 2 * holes.size > S
@@ -29,7 +29,7 @@ def observed_columns(holes: Codes, S: int, columns: Codes) -> Observed:
     return Observed(S - holes.size, direct, columns[:n])
 
 
-@inner_kernel
+@kernel
 def gram_of(G: Floats, M: Floats, observed: Observed, i: int, k: int) -> float:
     """Return the entry i, k of G = MM' restricted to the columns that the row has observed."""
     columns = observed.columns

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glfm.kernels.arrays import FeaturePrior, FeaturesInUse, Rows, ShardWork
-from glfm.kernels.jit import Codes, Features, Floats, Ints, Rng, inner_kernel, kernel
+from glfm.kernels.jit import Codes, Features, Floats, Ints, Rng, kernel
 from glfm.kernels.observed import observed_columns
 from glfm.kernels.random import gamma, normal, uniform
 from glfm.kernels.row_residual import residual
@@ -68,7 +68,7 @@ def rearrange(Z: Features, width: int, layout: Ints) -> None:
             Z[n, j] = old[layout[j]] if layout[j] < width else 0
 
 
-@inner_kernel
+@kernel
 def _draw_holes(
     rng: Rng, z: Features, width: int, y: Floats, inv_sd: Floats, holes: Codes, W: Floats
 ) -> None:
@@ -82,7 +82,7 @@ def _draw_holes(
         y[s] = mean / inv_sd[s]
 
 
-@inner_kernel
+@kernel
 def _shard_work(S: int, capacity: int) -> ShardWork:
     """Allocate the work space of `sweep_shard`."""
     return ShardWork(

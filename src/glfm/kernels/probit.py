@@ -12,7 +12,7 @@ import math
 import numpy as np
 
 from glfm.kernels.gaussian import cdf, log_cdf, quick_cdf, quick_pair
-from glfm.kernels.jit import Codes, Floats, Rng, inner_kernel, kernel
+from glfm.kernels.jit import Codes, Floats, Rng, kernel
 from glfm.kernels.random import uniform
 
 MAX_GRID = 1024  # points of a grid that is kept in memory
@@ -25,7 +25,7 @@ _NEGLIGIBLE = 1e-18  # of the integrand, relative to the sum so far
 _HOPELESS = 1000.0  # standard deviations behind the largest mean
 
 
-@inner_kernel
+@kernel
 def _log_integrand(t: float, r: int, m: Floats, sd: float) -> float:
     """Return the log density of variable `r` at `t` times the probability that all others are below.
 
@@ -49,7 +49,7 @@ def _log_integrand(t: float, r: int, m: Floats, sd: float) -> float:
     return total + math.log(product)
 
 
-@inner_kernel
+@kernel
 def _fill_grid(r: int, m: Floats, sd: float, grid: Floats) -> tuple[float, float, float, int]:
     """Fill `grid` with the log integrand; return the log integral, and start, step and size of the grid.
 
@@ -81,7 +81,7 @@ def log_probability(r: int, m: Floats, sd: float, grid: Floats) -> float:
     return _fill_grid(r, m, sd, grid)[0]
 
 
-@inner_kernel
+@kernel
 def draw_largest_value(rng: Rng, r: int, m: Floats, sd: float, grid: Floats) -> tuple[float, float]:
     """Draw the value of variable `r` given that it is the largest; return also the log importance weight.
 
@@ -99,19 +99,19 @@ def draw_largest_value(rng: Rng, r: int, m: Floats, sd: float, grid: Floats) -> 
     return t, _log_integrand(t, r, m, sd) - grid[chosen]
 
 
-@inner_kernel
+@kernel
 def _step(levels: int) -> float:
     """Return a step of the trapezoid rule that keeps its relative error below 1e-7 for this many levels."""
     return 0.45 / math.sqrt(1.0 + 0.55 * math.log(levels))
 
 
-@inner_kernel
+@kernel
 def _below(x: float) -> float:
     """Return the standard normal distribution function, to many digits also where it is small."""
     return quick_cdf(x) if x > -4.0 else cdf(x)
 
 
-@inner_kernel
+@kernel
 def _ends(m: Floats) -> tuple[float, float]:
     """Return the largest and the smallest of some numbers."""
     top, bottom = m[0], m[0]
@@ -120,7 +120,7 @@ def _ends(m: Floats) -> tuple[float, float]:
     return top, bottom
 
 
-@inner_kernel
+@kernel
 def _highest(m: Floats) -> float:
     """Return the largest mean; means that are hopelessly far below it are raised first.
 

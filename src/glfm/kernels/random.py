@@ -9,7 +9,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from glfm.kernels.jit import Floats, Rng, inner_kernel, kernel
+from glfm.kernels.jit import Floats, Rng, kernel
 
 _U11, _U12, _U17, _U19 = np.uint64(11), np.uint64(12), np.uint64(17), np.uint64(19)
 _U23, _U41, _U45, _U255 = np.uint64(23), np.uint64(41), np.uint64(45), np.uint64(255)
@@ -35,7 +35,7 @@ def stream(seed: np.random.SeedSequence) -> NDArray[np.uint64]:
     return np.asarray(seed.generate_state(4, np.uint64), dtype=np.uint64)
 
 
-@inner_kernel
+@kernel
 def _next(rng: Rng) -> np.uint64:
     a = rng[0] + rng[3]
     result = ((a << _U23) | (a >> _U41)) + rng[0]
@@ -76,7 +76,7 @@ def integer_below(rng: Rng, n: int) -> int:
     return min(int(uniform(rng) * n), n - 1)
 
 
-@inner_kernel
+@kernel
 def _outside(rng: Rng, layer: np.int64, x: float) -> tuple[bool, float]:
     """Judge a point outside its layer's rectangle: about one in a hundred lies there."""
     if layer == 0:

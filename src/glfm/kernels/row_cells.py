@@ -20,7 +20,7 @@ from glfm.kernels.gaussian import (
     quick_log_cdf,
     truncated_normal,
 )
-from glfm.kernels.jit import Features, Floats, Rng, inner_kernel
+from glfm.kernels.jit import Features, Floats, Rng, kernel
 from glfm.kernels.random import normal
 
 _SMALL = 1e-3  # a running product is moved into the sum of logarithms below this
@@ -29,7 +29,7 @@ _AT_ONCE = 8  # cells with two levels between two looks at whether the sum is al
 _FAR = 7.0  # standard deviations up to which `quick_cdf` is accurate in the lower tail
 
 
-@inner_kernel
+@kernel
 def row_scratch(n_columns: int, n_pseudo: int, n_chances: int) -> RowScratch:
     """Allocate the work space of passes over one row; `n_chances` numbers of singletons are listed."""
     cells = ObservedCells(
@@ -53,7 +53,7 @@ def row_scratch(n_columns: int, n_pseudo: int, n_chances: int) -> RowScratch:
     )
 
 
-@inner_kernel
+@kernel
 def sum_weights(weights: Floats, z: Features, mean: Floats) -> None:
     """Compute mean = zW for one row of features or scores."""
     for s in range(mean.size):
@@ -65,7 +65,7 @@ def sum_weights(weights: Floats, z: Features, mean: Floats) -> None:
                 mean[s] += a * weights[k, s]
 
 
-@inner_kernel
+@kernel
 def list_cells(
     low: Floats, high: Floats, bounds: CellBounds, sd: Floats, scratch: RowScratch
 ) -> ObservedCells:
@@ -109,7 +109,7 @@ def list_cells(
     return cells
 
 
-@inner_kernel
+@kernel
 def _draw_between(rng: Rng, low: float, high: float, aux: float, mean: float, variance: float) -> float:
     """Draw y ~ N(mean, variance) given that y + u, u ~ N(0, aux), lies between the bounds, low < high."""
     sd = math.sqrt(variance + aux)
@@ -120,7 +120,7 @@ def _draw_between(rng: Rng, low: float, high: float, aux: float, mean: float, va
     return draw_term(mean, variance, aux, w - mean, normal(rng))
 
 
-@inner_kernel
+@kernel
 def _draw_of_two(rng: Rng, sign: float, mean: float, variance: float) -> float:
     """Draw the pseudo-observation of a cell with two levels; `sign` tells which won."""
     root = math.sqrt(variance + 1.0)
@@ -128,7 +128,7 @@ def _draw_of_two(rng: Rng, sign: float, mean: float, variance: float) -> float:
     return draw_term(mean, variance, 1.0, residual, normal(rng))
 
 
-@inner_kernel
+@kernel
 def draw_largest(
     rng: Rng, first: int, last: int, w: int, mean: Floats, variance: float, excess: float, y: Floats
 ) -> float:
@@ -159,7 +159,7 @@ def draw_largest(
     return excess
 
 
-@inner_kernel
+@kernel
 def draw_choices(
     rng: Rng, cells: ObservedCells, mean: Floats, variance: float, excess: Floats, y: Floats
 ) -> None:
@@ -170,7 +170,7 @@ def draw_choices(
         excess[first] = draw_largest(rng, first, last, w, mean, variance, excess[first], y)
 
 
-@inner_kernel
+@kernel
 def draw_others(rng: Rng, cells: ObservedCells, mean: Floats, variance: float, y: Floats) -> None:
     """Draw the pseudo-observations of all other observed cells of a row, one each."""
     for i in range(cells.n[0]):
@@ -186,7 +186,7 @@ def draw_others(rng: Rng, cells: ObservedCells, mean: Floats, variance: float, y
         y[s] = _draw_between(rng, limits[i, 0], limits[i, 1], limits[i, 2], mean[s], variance)
 
 
-@inner_kernel
+@kernel
 def draw_pseudo(
     rng: Rng, cells: ObservedCells, mean: Floats, variance: float, excess: Floats, y: Floats
 ) -> None:
@@ -195,7 +195,7 @@ def draw_pseudo(
     draw_choices(rng, cells, mean, variance, excess, y)
 
 
-@inner_kernel
+@kernel
 def _log_mass(a: float, b: float) -> float:
     """Return about the mass of an interval, or, negative, its logarithm if it is small."""
     if a + b > 0.0:  # the mirrored interval lies in the accurate tail
@@ -206,7 +206,7 @@ def _log_mass(a: float, b: float) -> float:
     return mass if mass > _TRUSTED else interval_log_mass(a, b)
 
 
-@inner_kernel
+@kernel
 def _log_likelihood_of_choices(cells: ObservedCells, mean: Floats, variance: float, excess: Floats) -> float:
     """Return the log probability of the cells with more than two levels, given the excesses."""
     total, sd, choices = 0.0, math.sqrt(variance), cells.choices
@@ -222,7 +222,7 @@ def _log_likelihood_of_choices(cells: ObservedCells, mean: Floats, variance: flo
     return total
 
 
-@inner_kernel
+@kernel
 def log_likelihood(
     cells: ObservedCells, mean: Floats, variance: float, excess: Floats, needed: float
 ) -> float:

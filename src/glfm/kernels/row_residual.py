@@ -1,10 +1,10 @@
 """Residual of a row given weights, for features that are bits and for scores."""
 
 from glfm.kernels.arrays import Rows
-from glfm.kernels.jit import Features, Floats, inner_kernel
+from glfm.kernels.jit import Features, Floats, kernel
 
 
-@inner_kernel
+@kernel
 def residual(z: Features, width: int, rows: Rows, n: int, W: Floats, r: Floats, c: Floats) -> float:
     """Compute r = y - zW of row n, zero in the holes, and c = Wr; return r'r."""
     for s in range(r.size):

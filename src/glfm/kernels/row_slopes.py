@@ -8,13 +8,13 @@ import math
 
 from glfm.kernels.arrays import ObservedCells
 from glfm.kernels.gaussian import half_line_slopes, interval_slopes
-from glfm.kernels.jit import Floats, inner_kernel
+from glfm.kernels.jit import Floats, kernel
 
 _ROOT_HALF = math.sqrt(0.5)
 _LOGIT = 1.28  # a logistic choice with means times this is close to a choice with standard normal noise
 
 
-@inner_kernel
+@kernel
 def _slopes_of_choice(first: int, last: int, w: int, mean: Floats, r: Floats, c: Floats) -> None:
     """Compute residuals and curvatures of a cell with more than two levels, as of a logistic choice."""
     top = 0.0
@@ -29,7 +29,7 @@ def _slopes_of_choice(first: int, last: int, w: int, mean: Floats, r: Floats, c:
         c[s] = _LOGIT * _LOGIT * p * (1.0 - p)
 
 
-@inner_kernel
+@kernel
 def row_slopes(cells: ObservedCells, mean: Floats, r: Floats, c: Floats) -> None:
     """Compute residuals and curvatures of a row's pseudo-columns, which are zero in the holes."""
     for s in range(r.size):

@@ -3,7 +3,7 @@
 import numpy as np
 
 from glfm.kernels.arrays import Keys, RowStreams
-from glfm.kernels.jit import Floats, Rng, inner_kernel, kernel
+from glfm.kernels.jit import Floats, Rng, kernel
 from glfm.kernels.random import normal, uniform
 
 _STEP = np.uint64(0x9E3779B97F4A7C15)
@@ -11,7 +11,7 @@ _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _U27, _U30, _U31 = np.uint64(27), np.uint64(30), np.uint64(31)
 
 
-@inner_kernel
+@kernel
 def _mix(bits: np.uint64) -> np.uint64:
     """Scatter 64 bits (the finaliser of splitmix64; Steele, Lea and Flood, 2014)."""
     bits = (bits ^ (bits >> _U30)) * _FIRST
@@ -31,7 +31,7 @@ def row_keys(cells: Keys) -> Keys:
     return out
 
 
-@inner_kernel
+@kernel
 def seed_row(rng: Rng, streams: RowStreams, n: int) -> None:
     """Start the random stream of row `n`."""
     state = _mix(streams.keys[n] ^ _mix(streams.salt + _STEP))

@@ -14,7 +14,7 @@ import math
 import numpy as np
 
 from glfm.kernels.arrays import FeaturePrior, FeaturesInUse, Observed, Rows, ScoreSystem, ShardWork
-from glfm.kernels.jit import Codes, Floats, Ints, Rng, inner_kernel, kernel
+from glfm.kernels.jit import Codes, Floats, Ints, Rng, kernel
 from glfm.kernels.linalg import cholesky, solve_lower, solve_upper
 from glfm.kernels.observed import gram_of, is_complete
 from glfm.kernels.random import normal, uniform
@@ -49,13 +49,13 @@ def draw_factors(rng: Rng, squares: Floats, counts: Ints, lengths: Floats, S: in
         out[k] = math.exp(u)
 
 
-@inner_kernel
+@kernel
 def score_system(width: int) -> ScoreSystem:
     """Allocate the work space of `redraw_scores`."""
     return ScoreSystem(np.empty(width, np.int64), np.empty((width, width)), np.empty(width))
 
 
-@inner_kernel
+@kernel
 def draw_scores(
     rng: Rng,
     a: Floats,
@@ -96,7 +96,7 @@ def draw_scores(
                 c[j] -= step * gram_of(G, W, observed, k, j)
 
 
-@inner_kernel
+@kernel
 def redraw_scores(
     rng: Rng,
     a: Floats,
@@ -142,7 +142,7 @@ def redraw_scores(
         a[active[i]] = b[i]
 
 
-@inner_kernel
+@kernel
 def update_scores(
     rng: Rng,
     a: Floats,
@@ -158,7 +158,7 @@ def update_scores(
     redraw_scores(rng, a, width, bias, work.c, in_use, observed, work.system)
 
 
-@inner_kernel
+@kernel
 def redraw_scored_singletons(
     rng: Rng,
     a: Floats,

@@ -15,7 +15,7 @@ import numpy as np
 
 from glfm.kernels.arrays import CellBounds, FeaturesInUse, ObservedCells, Rows
 from glfm.kernels.cells_out import keep_excess, write_levels
-from glfm.kernels.jit import Floats, Rng, inner_kernel, kernel
+from glfm.kernels.jit import Floats, Rng, kernel
 from glfm.kernels.random import normal, uniform
 from glfm.kernels.row_cells import draw_choices, list_cells, log_likelihood, row_scratch, sum_weights
 from glfm.kernels.row_slopes import row_slopes
@@ -23,7 +23,7 @@ from glfm.kernels.row_slopes import row_slopes
 _TRUST = 0.9  # how much of the curvature a proposal of scores is as narrow as
 
 
-@inner_kernel
+@kernel
 def log_proposal(v: float, log_odds: float, g: float, h: float, is_shared: bool) -> float:
     """Return the log probability, up to a constant, of proposing a score; 0 is a feature that is absent."""
     if v == 0.0:
@@ -34,19 +34,19 @@ def log_proposal(v: float, log_odds: float, g: float, h: float, is_shared: bool)
     return log_density + (_log_gain(log_odds, g, h) if is_shared else 0.0)
 
 
-@inner_kernel
+@kernel
 def _log_gain(log_odds: float, g: float, h: float) -> float:
     """Return about the log odds that a row has a feature, its score integrated out."""
     return log_odds - 0.5 * math.log(1.0 + h) + 0.5 * g * g / (1.0 + h)
 
 
-@inner_kernel
+@kernel
 def _log_target(v: float, log_odds: float, is_shared: bool) -> float:
     """Return the log prior, up to a constant, of a score; 0 is a feature that is absent."""
     return 0.0 if v == 0.0 else (log_odds if is_shared else 0.0) - 0.5 * v * v
 
 
-@inner_kernel
+@kernel
 def move_score(
     rng: Rng,
     cells: ObservedCells,

@@ -13,7 +13,7 @@ import math
 import numpy as np
 
 from glfm.kernels.arrays import FeaturePrior, FeaturesInUse, LengthGrid
-from glfm.kernels.jit import Codes, Features, Floats, Ints, Rng, inner_kernel, kernel
+from glfm.kernels.jit import Codes, Features, Floats, Ints, Rng, kernel
 from glfm.kernels.random import exponential, gamma, integer_below, normal, uniform
 
 MOST_NEW = 1024  # features that one row may get at once
@@ -72,7 +72,7 @@ def length_grid() -> LengthGrid:
     return LengthGrid(np.empty(_N_CELLS), np.empty(_N_CELLS), np.empty((MOST_SCORED + 1, _N_CELLS)))
 
 
-@inner_kernel
+@kernel
 def _lay_grid(n_observed: int, squares: float, weight_variance: float, grid: LengthGrid) -> None:
     """Lay cells for the length s of the scores, finest at its mode, and compute the log density in each.
 
@@ -101,14 +101,14 @@ def _lay_grid(n_observed: int, squares: float, weight_variance: float, grid: Len
         h[i] = _log_shared(0.5 * (edges[i] + edges[i + 1]) if i < _N_CELLS - 1 else edges[i], S, squares, s2)
 
 
-@inner_kernel
+@kernel
 def _log_shared(s: float, S: float, squares: float, weight_variance: float) -> float:
     """Return the log density of the residual and -s^2 / 2, given the length s."""
     v = 1.0 + weight_variance * s * s
     return -0.5 * s * s - 0.5 * S * math.log(v) - 0.5 * squares / v
 
 
-@inner_kernel
+@kernel
 def _cell_of(s: float, edges: Floats) -> int:
     """Return the cell that contains the length s."""
     i = 0
@@ -117,7 +117,7 @@ def _cell_of(s: float, edges: Floats) -> int:
     return i
 
 
-@inner_kernel
+@kernel
 def _fill_grid(most: int, log_rate: float, squares: float, grid: LengthGrid) -> float:
     """Compute the probabilities of all numbers up to `most` and of all cells; return their sum."""
     edges, h, q = grid
@@ -197,7 +197,7 @@ def propose_singletons(
     return False, present, length
 
 
-@inner_kernel
+@kernel
 def _log_weight(
     j: int,
     s: float,
@@ -219,7 +219,7 @@ def _log_weight(
     return target - math.log(q[j, i] / (edges[i + 1] - edges[i]))
 
 
-@inner_kernel
+@kernel
 def draw_new_weights(
     rng: Rng, v: Features, squares: float, holes: Codes, r: Floats, weight_variance: float, W: Floats
 ) -> None:
@@ -243,7 +243,7 @@ def draw_new_weights(
             W[j, s] += v[j] * step
 
 
-@inner_kernel
+@kernel
 def draw_new_scores(
     rng: Rng, v: Floats, length: float, holes: Codes, r: Floats, weight_variance: float, W: Floats
 ) -> None:
@@ -257,7 +257,7 @@ def draw_new_scores(
     draw_new_weights(rng, v, length * length, holes, r, weight_variance, W)
 
 
-@inner_kernel
+@kernel
 def place_new_features(
     rng: Rng, first: int, width: int, counts: Ints, prior: FeaturePrior, in_use: FeaturesInUse
 ) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 
 from glfm.kernels.arrays import OrderedProbit
 from glfm.kernels.gaussian import interval_log_mass, quick_cdf
-from glfm.kernels.jit import Codes, Floats, Rng, inner_kernel, kernel
+from glfm.kernels.jit import Codes, Floats, Rng, kernel
 from glfm.kernels.random import normal, uniform
 
 _ROUNDS = 3  # of moves of single thresholds and of the scale, where there are thresholds to move
@@ -49,7 +49,7 @@ def log_scale_ratio(log_scale: float, n_scaled: int, squares: float) -> float:
     return n_scaled * log_scale - 0.5 * (scale * scale - 1.0) * squares
 
 
-@inner_kernel
+@kernel
 def _multiply(
     log_total: float, product: float, new: float, old: float, a_new: float, b_new: float, a: float, b: float
 ) -> tuple[float, float]:
@@ -149,7 +149,7 @@ def move_thresholds(
             adapt_step(step, r, accepted)
 
 
-@inner_kernel
+@kernel
 def _scale_two_levels(
     codes: Codes, mean: Floats, probit: OrderedProbit, scale: float, log_ratio: float
 ) -> tuple[float, float]:
@@ -172,7 +172,7 @@ def _scale_two_levels(
     return log_ratio, product
 
 
-@inner_kernel
+@kernel
 def _move_scale(
     rng: Rng,
     codes: Codes,

@@ -1,4 +1,4 @@
-"""Who calls which kernel, read from the source: a mistake would end the process or slow down compilation."""
+"""Who calls which kernel, read from the source: a part of two kernels would be compiled twice."""
 
 import ast
 from collections import Counter
@@ -8,7 +8,7 @@ import pytest
 
 ROOT = Path(__file__).parents[3]
 SOURCE = ROOT / "src"
-COMPILED = {"kernel", "inner_kernel", "part_of_kernel"}
+COMPILED = {"kernel", "part_of_kernel"}
 Name = tuple[str, str]  # module and function
 
 
@@ -33,26 +33,23 @@ def kernels(trees: dict[str, ast.Module]) -> dict[Name, str]:
     }
 
 
-def uses(trees: dict[str, ast.Module], known: dict[Name, str]) -> tuple[Counter[Name], Counter[Name]]:
-    """Return how often each kernel is named within kernels, and how often elsewhere."""
-    within: Counter[Name] = Counter()
-    elsewhere: Counter[Name] = Counter()
+def uses(trees: dict[str, ast.Module], known: dict[Name, str]) -> Counter[Name]:
+    """Return how often each kernel is named, within kernels or elsewhere."""
+    found: Counter[Name] = Counter()
     for module, tree in trees.items():
         names = {name: (module, name) for of, name in known if of == module}
         for node in ast.walk(tree):
             if isinstance(node, ast.ImportFrom) and node.module:
                 names |= {one.asname or one.name: (node.module, one.name) for one in node.names}
-        for part in tree.body:
-            place = within if decorators(part) else elsewhere
-            for node in ast.walk(part):
-                if isinstance(node, ast.Name) and names.get(node.id) in known:
-                    place[names[node.id]] += 1
-    return within, elsewhere
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Name) and names.get(node.id) in known:
+                found[names[node.id]] += 1
+    return found
 
 
 TREES = modules()
 KERNELS = kernels(TREES)
-WITHIN, ELSEWHERE = uses(TREES, KERNELS)
+USES = uses(TREES, KERNELS)
 
 
 @pytest.mark.parametrize("kind", sorted(COMPILED))
@@ -60,15 +57,10 @@ def test_kernels_of_every_kind_are_found(kind):
     assert kind in KERNELS.values()
 
 
-def test_only_kernels_call_inner_kernels():
-    """Called from Python, one of them ends the process; see `inner_kernel`."""
-    assert not [name for name, kind in KERNELS.items() if kind == "inner_kernel" and ELSEWHERE[name]]
-
-
 def test_a_part_of_a_kernel_has_one_place():
-    assert {WITHIN[name] for name, kind in KERNELS.items() if kind == "part_of_kernel"} == {1}
+    assert {USES[name] for name, kind in KERNELS.items() if kind == "part_of_kernel"} == {1}
 
 
-def test_a_call_from_python_is_found():
-    trees = {"a": ast.parse("@inner_kernel\ndef f(): pass"), "b": ast.parse("from a import f\nx = f()")}
-    assert uses(trees, kernels(trees))[1] == {("a", "f"): 1}
+def test_a_second_place_is_found():
+    trees = {"a": ast.parse("@part_of_kernel\ndef f(): pass\n@kernel\ndef g():\n    f()\n    f()")}
+    assert uses(trees, kernels(trees)) == {("a", "f"): 2}
