@@ -26,6 +26,7 @@ _WIDEST_OF_ALL = 48  # to keep different names different
 _MOST_ACROSS = 6  # panels in a row
 
 SEQUENTIAL = LinearSegmentedColormap.from_list("glfm", ["#F7FAFC", "#9CC8E3", BLUE, "#003A5C"])
+GRADED = LinearSegmentedColormap.from_list("glfm3", ["#F6F3EC", "#E6C98F", "#C98500", "#6B4700"])  # of scales
 DIVERGING = LinearSegmentedColormap.from_list("glfm2", [BLUE, "#8FBFDD", "#FFFFFF", "#F0B28A", ORANGE])
 
 

@@ -11,6 +11,7 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
 from matplotlib.image import AxesImage
+from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from glfm.analysis.summary import OTHER
@@ -18,6 +19,7 @@ from glfm.frames.column import FloatArray
 from glfm.kinds.base import Kind
 from glfm.plots.artists import (
     DIVERGING,
+    GRADED,
     SEQUENTIAL,
     Artists,
     canvas,
@@ -26,12 +28,12 @@ from glfm.plots.artists import (
     label,
     labels,
 )
-from glfm.plots.style import BLUE, INK, ORANGE, PALE, open_frame
+from glfm.plots.style import BLUE, GREY, INK, ORANGE, PALE, open_frame
 from glfm.posterior.spacing import spaced
 
 _MOST_ROWS = 1000  # rows that a picture can show
 _MOST_NUMBERS = 30  # columns up to which numbers are legible
-_NO_FEATURE = "The model found no feature."
+_NO_FEATURE = "No feature is found again and again."
 _DEPENDENCE = {
     "mi": "mutual information, in nats\n(grey: of a column and the features)",
     "probability": "share of draws in which a feature matters to both\n(grey: to the column)",
@@ -41,33 +43,8 @@ _DEPENDENCE = {
 # ---- effects
 
 
-def largest_effects(effects: pd.DataFrame, kinds: dict[str, Kind]) -> pd.DataFrame:
-    """Return one effect per feature and column, and `sure`: whether its interval excludes zero.
-
-    A number and an ordinal have one effect. For a category it is that of the second of two levels, otherwise
-    the largest of all levels.
-    """
-    kept = []
-    for _, rows in effects.groupby(["feature", "column"], sort=False):
-        if rows["level"].isna().any():
-            kept.append(rows.index[rows["level"].isna()][0])
-        elif len(rows) == 2:
-            kept.append(rows.index[1])
-        else:
-            kept.append(rows["effect"].abs().idxmax())
-    found = effects.loc[kept].reset_index(drop=True)
-    order = {name: i for i, name in enumerate(kinds)}
-    found = found.sort_values("column", key=lambda names: names.map(order), kind="stable")
-    found["sure"] = (found["lower"] > 0) | (found["upper"] < 0)
-    return found.sort_values("feature", key=_feature_number, kind="stable").reset_index(drop=True)
-
-
-def _feature_number(names: pd.Series[Any]) -> pd.Series[Any]:
-    return names.str[1:].astype(int)
-
-
 def draw_effects(table: pd.DataFrame, kinds: dict[str, Kind], ax: Axes | None) -> Artists:
-    """Draw the effect of each feature (across) on each column (down), as `largest_effects` gives them."""
+    """Draw the effect of each feature (across) on each column (down), as `largest_effects` has them."""
     features, columns = list(dict.fromkeys(table["feature"])), list(kinds)
     fixed = {name: _only_level(table[table["column"] == name]) for name in columns}
     names_levels = any(level is None for level in fixed.values())
@@ -238,18 +215,64 @@ def draw_feature_matrix(
     return image
 
 
-def draw_features(Z: NDArray[np.bool_], names: Sequence[str], rows: Any, ax: Axes | None) -> Artists:
-    """Draw which row has which feature, with rows of equal patterns next to each other."""
-    is_new, ax = ax is None, canvas(ax, max(2.6, 1.0 + 0.5 * len(names)), 4.6)
-    order = np.lexsort(~Z.T[::-1]) if names else np.arange(len(Z))
-    data = pd.DataFrame(Z[order], index=pd.Index(rows)[order], columns=list(names))
+def draw_features(
+    place: FloatArray, is_scale: NDArray[np.bool_], names: Sequence[str], rows: Any, ax: Axes | None
+) -> Artists:
+    """Draw how probable each feature is in each row, and each row's place on scales.
+
+    Rows with the same features are next to each other, in order of the first scale.
+    """
+    is_new, ax = ax is None, canvas(ax, max(2.9, 1.0 + 0.6 * len(names)), 4.6)
+    keys: list[NDArray[Any]] = [place[:, k] < 0.5 for k in np.flatnonzero(~is_scale)]
+    keys += [-place[:, k] for k in np.flatnonzero(is_scale)]
+    order = np.lexsort(keys[::-1]) if keys else np.arange(len(place))
+    data = pd.DataFrame(place[order], index=pd.Index(rows)[order], columns=list(names))
     if not names:
-        return Artists(draw_message(ax, "No feature to show."), [ax], data, is_new=is_new)
-    shares = [f"{name} ({share:.0%})" for name, share in zip(names, Z.mean(axis=0), strict=True)]
-    image = draw_feature_matrix(_some(Z[order]), shares, ax=ax)
-    ax.set_ylabel(f"{len(Z):,} rows, sorted", fontsize=8)
-    ax.tick_params(axis="x", labelsize=8)
-    return Artists([image], [ax], data, is_new=is_new)
+        return Artists(draw_message(ax, _NO_FEATURE), [ax], data, is_new=is_new)
+    shown, images = _some(place[order]), []
+    for part, colours in ((~is_scale, SEQUENTIAL), (is_scale, GRADED)):
+        if part.any():
+            masked = np.ma.masked_array(shown, np.broadcast_to(~part, shown.shape))
+            images.append(
+                ax.imshow(masked, cmap=colours, vmin=0.0, vmax=1.0, aspect="auto", interpolation="nearest")
+            )
+    for edge in np.arange(0.5, len(names) - 1):
+        ax.axvline(edge, color="white", linewidth=3)
+    shares = (place > 0.5).mean(axis=0)
+    ticks = [
+        f"{name} (low to high)" if scale else f"{name} ({share:.0%})"
+        for name, scale, share in zip(names, is_scale, shares, strict=True)
+    ]
+    ax.set_xticks(range(len(names)), ticks, fontsize=8, rotation=40, ha="right", rotation_mode="anchor")
+    ax.set_yticks([])
+    ax.set_ylabel(f"{len(place):,} rows, sorted", fontsize=8)
+    _bare(ax)
+    return Artists(images, [ax], data, is_new=is_new)
+
+
+def draw_explained(table: pd.DataFrame, ax: Axes | None) -> Artists:
+    """Draw the share that the first features explain against their number, reproducible ones filled."""
+    is_new, ax = ax is None, canvas(ax, 5.0, 3.2)
+    if table.empty:
+        return Artists(draw_message(ax, _NO_FEATURE), [ax], table, is_new=is_new)
+    at, share = table.index.to_numpy(), table["explained"].to_numpy(dtype=np.float64)
+    again = table["reproduced"].to_numpy(dtype=np.bool_)
+    artists: list[Artist] = [*ax.plot([0, *at], [0.0, *share], color=GREY, linewidth=1.2, zorder=1)]
+    for part, fill, words in ((again, BLUE, "reproducible"), (~again, "white", "not reproducible")):
+        if part.any():
+            artists.append(
+                ax.scatter(at[part], share[part], s=28, facecolor=fill, edgecolor=BLUE, zorder=2, label=words)
+            )
+    ax.set_xlim(0.0, float(at[-1]) + 0.5)
+    ax.set_ylim(0.0, 1.03)
+    ax.set_xlabel("number of features", fontsize=8)
+    ax.set_ylabel("share explained", fontsize=8)
+    ax.xaxis.set_major_locator(MaxNLocator(8, integer=True))
+    ax.yaxis.set_major_formatter(lambda value, _: f"{100.0 * value:.0f}%")
+    ax.tick_params(labelsize=7)
+    ax.legend(fontsize=7, frameon=False, loc="lower right")
+    open_frame(ax)
+    return Artists(artists, [ax], table, is_new=is_new)
 
 
 def _some(rows: NDArray[Any]) -> NDArray[Any]:

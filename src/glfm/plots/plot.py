@@ -13,7 +13,7 @@ from matplotlib.ticker import MaxNLocator
 
 from glfm.analysis.dependence import Measure
 from glfm.analysis.diagnostics import CONVERGED, FIELD, LABEL_FREE, Diagnostics, diagnose
-from glfm.analysis.summary import OTHER, Pattern, Summary
+from glfm.analysis.summary import OTHER, SCALE, Pattern, Summary
 from glfm.errors import SchemaError
 from glfm.frames.column import FloatArray
 from glfm.frames.frame import Frame
@@ -21,6 +21,7 @@ from glfm.kinds.base import Kind
 from glfm.plots import columns as column_pictures
 from glfm.plots import matrices
 from glfm.plots.artists import Artists, choose, elide, grid, label
+from glfm.plots.largest_effects import largest_effects
 from glfm.plots.panels import number
 from glfm.plots.style import ORANGE, SHADES, open_frame
 from glfm.plots.us_states import read_states, tile_map
@@ -81,7 +82,9 @@ class Plot:
         columns: str | Iterable[str] | None = None,
         ax: Axes | None = None,
     ) -> Artists:
-        """Draw what each feature changes in each column, in standard deviations.
+        """Draw how rows with each feature differ in each column, in standard deviations.
+
+        Of a scale, they are the rows in its upper third, beside those in its lower third.
 
         Parameters
         ----------
@@ -95,16 +98,21 @@ class Plot:
         Returns
         -------
         Artists
-            `data` are the rows of `GLFM.effects` that are shown: for a number or an ordinal the effect on its
-            mean, for a category that on one level, which is named: the second of two, otherwise the one with
-            the largest effect. `sure` says whether the 90 % interval excludes zero; other effects are grey
-            and have no number.
+            `data` are the rows of `GLFM.effects` that are shown: the one that says most of each feature and
+            column. Of a number it is the number; of an ordinal the column as a whole or a level, of a
+            category a level, which is named: of two the one that rows with the feature have more often.
+            `sure` says whether the 90 % interval excludes zero; other effects are grey and have no number.
         """
         kinds = self._kinds(self._columns(columns))
         effects = self._summary.effects
-        effects = effects[effects["feature"].isin(self._features(features))]
+        places = {name: i for i, name in enumerate(self._features(features))}
+        effects = effects[effects["feature"].isin(places)]
         effects = effects[effects["column"].isin(list(kinds))]
-        return matrices.draw_effects(matrices.largest_effects(effects, kinds), kinds, ax)
+        order = {name: i for i, name in enumerate(kinds)}
+        shown = largest_effects(effects).sort_values(
+            ["feature", "column"], key=lambda names: names.map({**order, **places}), kind="stable"
+        )
+        return matrices.draw_effects(shown.reset_index(drop=True), kinds, ax)
 
     def dependence(
         self,
@@ -151,23 +159,22 @@ class Plot:
         ax
             Where to draw.
         features
-            Names of the features that define patterns; None: the clear ones, or all if none is. With many
-            features, nearly every row has its own pattern: choose a few.
+            Names of the yes/no features that define patterns; None: the clear ones, or all if none is. With
+            many features, nearly every row has its own pattern: choose a few.
 
         Returns
         -------
         Artists
             `data` is `GLFM.patterns` of these features.
         """
-        counted = self._features(features)
-        table = self._summary.patterns(top, by, counted)
+        table = self._summary.patterns(top, by, features)
         if by is not None:
             return matrices.draw_shares_by(table, by, ax)
-        n_patterns = len(self._summary.patterns(features=counted))
+        n_patterns = len(self._summary.patterns(features=features))
         return matrices.draw_shares(table, self._problem.n_rows, n_patterns, ax)
 
     def features(self, features: Sequence[str] | None = None, ax: Axes | None = None) -> Artists:
-        """Draw which row has which feature in the representative draw, sorted by pattern.
+        """Draw which row has which feature, shaded by its probability, and each row's place on scales.
 
         Parameters
         ----------
@@ -179,12 +186,30 @@ class Plot:
         Returns
         -------
         Artists
-            `data` has the rows in the order drawn; of many rows, evenly spaced ones are drawn.
+            `data` is `GLFM.activations` of these features, with the rows in the order drawn: by the yes/no
+            features they have, then from high to low on scales. Of many rows, evenly spaced ones are drawn.
         """
         names = self._features(features)
-        aligned = self._summary.aligned
-        Z = aligned.reference[:, [aligned.names.index(name) for name in names]]
-        return matrices.draw_features(Z, names, self._frame.labels, ax)
+        at = [self._summary.names.index(name) for name in names]
+        place = self._summary.consensus.probabilities[:, at]
+        is_scale = (self._summary.features["form"][names] == SCALE).to_numpy(dtype=np.bool_)
+        return matrices.draw_features(place, is_scale, names, self._frame.labels, ax)
+
+    def explained(self, ax: Axes | None = None) -> Artists:
+        """Draw the share of the field that features explain against their number.
+
+        Parameters
+        ----------
+        ax
+            Where to draw.
+
+        Returns
+        -------
+        Artists
+            `data` has one row per number of features: `explained`, the share that so many explain together,
+            and `reproduced`, whether the last of them is found again. Others are hollow.
+        """
+        return matrices.draw_explained(self._summary.explained, ax)
 
     def trace(self, quantities: str | Iterable[str] | None = None) -> Artists:
         """Draw traces of quantities, one line per chain, with the R-hat of each.
@@ -308,11 +333,10 @@ class Plot:
         Artists
             `data` has one row per state, by two-letter code, and one column per pattern.
         """
-        counted = self._features(features)
         if pattern is None:
-            table = self._summary.patterns(top, by, counted).drop(columns=OTHER, errors="ignore")
+            table = self._summary.patterns(top, by, features).drop(columns=OTHER, errors="ignore")
         else:
-            table = self._summary.patterns(None, by, counted)
+            table = self._summary.patterns(None, by, features)
             names = [pattern] if isinstance(pattern, str) else list(pattern)
             table = table[choose(list(self._summary.read_patterns(names)), list(table.columns), "pattern")]
         table.index = pd.Index(read_states(table.index, f"Values of column {elide(by)!r}"), name=by)
@@ -330,9 +354,9 @@ class Plot:
         return choose(columns, self._problem.names, "modelled column")
 
     def _features(self, features: Sequence[str] | None) -> list[str]:
-        known = self._summary.aligned.names
+        known = self._summary.names
         if features is None:
-            return self._summary.clear or list(known)
+            return self._summary.clear or known
         return choose(features, known, "feature")
 
     def _kinds(self, names: Sequence[str]) -> dict[str, Kind]:

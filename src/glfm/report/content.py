@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import platform
-from collections.abc import Hashable
 from dataclasses import dataclass
-from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from glfm import __version__
 from glfm.analysis.diagnostics import CONVERGED, diagnose
-from glfm.analysis.summary import NONE, Summary
+from glfm.analysis.summary import Summary
 from glfm.report.columns import ColumnFacts, Missingness, column_facts, missingness
 from glfm.report.features import (
     FeatureFacts,
@@ -22,13 +18,14 @@ from glfm.report.features import (
     effect_map,
     feature_facts,
     pattern_facts,
-    status_counts,
 )
-from glfm.report.formatting import clipped, counted, number, percent
+from glfm.report.figures import Counts, Curve, Strip, explained_curve, feature_counts, strips
+from glfm.report.formatting import counted, listed, number, percent
+from glfm.report.links import Links, strongest_links
+from glfm.report.methods import methods, settings, versions
 from glfm.report.surprising_cells import Surprise, surprising_cells
 from glfm.report.view_data import view_data
 
-_HIGHLIGHTS = 4
 _TRACED = ("log-likelihood", "features")
 _WIDTH, _HEIGHT, _MARGIN = 600.0, 120.0, 4.0
 
@@ -63,22 +60,25 @@ class Content:
     n_rows: int
     n_columns: int
     introduction: list[str]
-    highlights: list[FeatureFacts]
     caveats: list[str]
-    columns: list[ColumnFacts]
-    missing: Missingness
-    convergence: Convergence
+    strips: list[Strip]
     features: list[FeatureFacts]
-    others: dict[str, int]
-    map_features: list[str]
+    curve: Curve
+    map_features: list[FeatureFacts]
     map_rows: list[tuple[str, list[MapCell]]]
+    links: Links
     patterns: list[PatternFacts]
     more_patterns: int
     more_share: float
+    view: dict[str, Any]
     surprise: Surprise
+    convergence: Convergence
+    counts: Counts
+    columns: list[ColumnFacts]
+    missing: Missingness
+    methods: str
     settings: list[tuple[str, str]]
     versions: list[tuple[str, str]]
-    view: dict[str, Any]
 
     @property
     def clear(self) -> list[FeatureFacts]:
@@ -98,77 +98,97 @@ def collect(summary: Summary, title: str | None = None) -> Content:
     features = feature_facts(summary)
     patterns, n_more, more_share = pattern_facts(summary, features)
     mapped, rows = effect_map(summary, features)
-    convergence = _convergence(summary)
+    convergence, worst = _convergence(summary)
+    links, curve = strongest_links(summary), explained_curve(summary)
+    clear = [feature for feature in features if feature.status == "clear"]
     return Content(
         title=title or "What is in this table",
         n_rows=summary.fit.problem.n_rows,
         n_columns=len(columns),
-        introduction=_introduction(summary.fit.problem.n_rows, columns, missing, features, patterns),
-        highlights=[one for one in features if one.status == "clear" and one.meaning][:_HIGHLIGHTS],
-        caveats=_caveats(features, convergence),
-        columns=columns,
-        missing=missing,
-        convergence=convergence,
+        introduction=[
+            _size(summary.fit.problem.n_rows, columns, missing),
+            *(_found(clear) if clear else _little(links)),
+        ],
+        caveats=_caveats(summary, clear, convergence),
+        strips=strips(summary, features),
         features=features,
-        others=status_counts(features),
+        curve=curve,
         map_features=mapped,
         map_rows=rows,
+        links=links,
         patterns=patterns,
         more_patterns=n_more,
         more_share=more_share,
-        surprise=surprising_cells(summary),
-        settings=_settings(summary),
-        versions=[("glfm", __version__), ("Python", platform.python_version())]
-        + [(name, version(name)) for name in ("numpy", "numba", "scipy", "pandas")],
         view=view_data(summary, features, patterns),
+        surprise=surprising_cells(summary),
+        convergence=convergence,
+        counts=feature_counts(summary),
+        columns=columns,
+        missing=missing,
+        methods=methods(summary, missing, curve, worst),
+        settings=settings(summary),
+        versions=versions(),
     )
 
 
-def _introduction(
-    n_rows: int,
-    columns: list[ColumnFacts],
-    missing: Missingness,
-    features: list[FeatureFacts],
-    patterns: list[PatternFacts],
-) -> list[str]:
-    """Return the first paragraph, sentence by sentence."""
+def _size(n_rows: int, columns: list[ColumnFacts], missing: Missingness) -> str:
     n_ignored = sum(column.kind == "ignored" for column in columns)
     ignored = f", of which {n_ignored} {'is' if n_ignored == 1 else 'are'} left aside" if n_ignored else ""
     rows = f"{n_rows:,} row{'' if n_rows == 1 else 's'}"
     holes = f"{percent(missing.share)} of the cells are missing" if missing.n_holes else "no cell is missing"
-    sentences = [f"{rows} and {len(columns)} column{'' if len(columns) == 1 else 's'}{ignored}; {holes}."]
-    n_clear = sum(feature.status == "clear" for feature in features)
-    if not n_clear:
-        return [*sentences, "No feature is clear enough to be described."]
-    without = sum(pattern.share for pattern in patterns if pattern.name == NONE)
-    what, has = "yes-or-no traits that were not recorded but show", "at least one of them"
-    if n_clear == 1:
-        what, has = "a yes-or-no trait that was not recorded but shows", "it"
+    return f"{rows} and {len(columns)} column{'' if len(columns) == 1 else 's'}{ignored}; {holes}."
+
+
+def _found(clear: list[FeatureFacts]) -> list[str]:
+    """Return how many features there are, and how much they explain."""
+    n_scales = sum(feature.is_scale for feature in clear)
+    n_yes_no = len(clear) - n_scales
+    parts = [counted(n_yes_no, "yes-or-no trait")] if n_yes_no else []
+    parts += [f"{counted(n_scales, 'scale')} from low to high"] if n_scales else []
+    ways = "one way that is" if len(clear) == 1 else f"{counted(len(clear), 'way')} that are"
+    explained = sum(feature.explained for feature in clear)
     return [
-        *sentences,
-        f"The table is described by {counted(n_clear, 'clear feature')}: {what} in its columns. "
-        f"{percent(1.0 - without)} of the rows have {has}.",
+        f"Its rows differ in {ways} found again and again: {listed(parts)}, which nobody recorded but which "
+        f"{'shows' if len(clear) == 1 else 'show'} in the columns. "
+        f"{'It accounts' if len(clear) == 1 else 'Together they account'} for {percent(explained)} of what "
+        "the model knows of differences between rows."
     ]
 
 
-def _caveats(features: list[FeatureFacts], convergence: Convergence) -> list[str]:
-    n_unstable = sum(feature.status == "unstable" for feature in features)
-    one = n_unstable == 1
-    unstable = (
-        f"{counted(n_unstable, 'further feature').capitalize()} {'is' if one else 'are'} unstable: another "
-        f"run may not find {'it' if one else 'them'}, so {'it is' if one else 'they are'} listed apart."
-    )
-    disputed = [one.name for one in features if one.status == "clear" and one.is_disputed]
-    doubt = (
-        f"Not more than half of the chains find {', '.join(disputed)}: another run may find others instead."
-    )
-    return [convergence.headline, *([doubt] if disputed else []), *([unstable] if n_unstable else [])]
+def _little(links: Links) -> list[str]:
+    """Return what there is to say where no feature is clear."""
+    if links.is_nothing:
+        return [
+            "There is nothing to see: no feature is clear, and no two columns depend on each other to speak "
+            f"of (the strongest link has {links.strongest:.3f} nats of mutual information, of which 0.01 is "
+            "a correlation of 0.14). Each column is best described on its own."
+        ]
+    return [
+        "No feature is clear: no trait or scale of the rows is found again and again. What can be seen is "
+        "which columns depend on each other, the strongest first."
+    ]
+
+
+def _caveats(summary: Summary, clear: list[FeatureFacts], convergence: Convergence) -> list[str]:
+    """Return how sure all of it is."""
+    if not clear:
+        return [convergence.headline]
+    several = summary.fit.draws.n_chains > 1
+    what = "halves of the chains" if several else "the halves of the chain"
+    least = min(feature.agreement for feature in clear)
+    words = f"of {least:.2f}" if len(clear) == 1 else f"of {least:.2f} or more each"
+    return [
+        f"How sure is it? Both {what}, and rows that are resampled, show "
+        f"{'it' if len(clear) == 1 else 'them'} again, with a correlation {words} (1 would be the same).",
+        convergence.headline,
+    ]
 
 
 # ---- convergence
 
 
-def _convergence(summary: Summary) -> Convergence:
+def _convergence(summary: Summary) -> tuple[Convergence, float]:
+    """Return whether chains agree, and the largest R-hat."""
     found, n_chains = diagnose(summary.fit.problem, summary.fit.draws), summary.fit.draws.n_chains
     worst = float(found.table["rhat"].max()) if found.table["rhat"].notna().all() else np.nan
     advice = (
@@ -202,7 +222,7 @@ def _convergence(summary: Summary) -> Convergence:
         for name, row in found.table.iterrows()
     ]
     traces = [_trace(found.traces, name) for name in _TRACED]
-    return Convergence(state, headline, advice, found.verdict, table, traces)
+    return Convergence(state, headline, advice, found.verdict, table, traces), worst
 
 
 def _stat(value: float) -> str:
@@ -220,42 +240,5 @@ def _trace(traces: pd.DataFrame, name: str) -> Trace:
         share = (chain[name].to_numpy(dtype=np.float64) - low) / (high - low) if high > low else 0.5
         down = _HEIGHT - _MARGIN - (_HEIGHT - 2.0 * _MARGIN) * np.broadcast_to(share, across.shape)
         lines.append(" ".join(f"{x:.1f},{y:.1f}" for x, y in zip(across, down, strict=True)))
-    label = "number of features" if name == "features" else name
+    label = "number of features of a draw" if name == "features" else name
     return Trace(label, number(low), number(high), lines)
-
-
-# ---- how it was made
-
-
-_SETTINGS: dict[str, str] = {
-    "random_state": "seed",
-    "alpha": "concentration (alpha)",
-    "weight_variance": "prior variance of weights",
-    "bias": "a feature that every row has (bias)",
-    "max_features": "largest number of features",
-    "n_warmup": "warm-up sweeps per chain",
-    "thin": "sweeps per draw",
-}
-
-
-def _settings(summary: Summary) -> list[tuple[str, str]]:
-    lengths = [len(chain) for chain in summary.fit.draws.by_chain()]
-    per_chain = (
-        f"{min(lengths):,}" if min(lengths) == max(lengths) else f"{min(lengths):,} to {max(lengths):,}"
-    )
-    rows = [
-        ("chains", f"{summary.fit.draws.n_chains}"),
-        ("draws kept", f"{len(summary.fit.draws):,} ({per_chain} per chain)"),
-    ]
-    return rows + [(words, _setting(name, summary.fit.settings[name])) for name, words in _SETTINGS.items()]
-
-
-def _setting(name: str, value: object) -> str:
-    defaults: dict[tuple[str, Hashable], str] = {
-        ("random_state", None): "none: another run gives other draws",
-        ("alpha", None): "learnt, with a Gamma(1, 1) prior",
-        ("max_features", None): "no bound",
-    }
-    if value is None or isinstance(value, bool):
-        return defaults.get((name, value), "yes" if value else "no")
-    return clipped(value)

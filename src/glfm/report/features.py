@@ -1,8 +1,7 @@
-"""Facts about features and patterns, with a short meaning of each from its effects."""
+"""Facts about features and patterns, each with a sentence from its effects."""
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,15 +10,19 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from glfm.analysis.effects import telling
-from glfm.analysis.summary import NONE, Summary
-from glfm.kinds.base import Kind
-from glfm.report.formatting import MINUS, clipped, percent, value
+from glfm.analysis.summary import NONE, SCALE, YES_NO, Summary
+from glfm.frames.column import FloatArray
+from glfm.plots.largest_effects import largest_effects
+from glfm.report.formatting import MINUS, UNKNOWN, clipped, listed, percent, value
 
 _IN_NAME = 2  # number of effects in the meaning of a feature
+_IN_SENTENCE = 5
 _MOST_PATTERNS = 12
 _MOST_MAPPED = 12  # features in the map of effects
 _STEPS = (0.25, 0.5, 1.0)  # effects, in standard deviations, at which the map changes colour
 _STRONGEST = 3.0  # effect, in standard deviations, of a full bar
+_FLAT = 0.5  # means that differ by less of the effect do not show it: medians are shown instead
+_LONGEST = 28  # characters of a name in a sentence
 
 
 @dataclass(frozen=True)
@@ -32,7 +35,8 @@ class EffectFacts:
     without: str
     having: str
     effect: float
-    direction: str
+    direction: str  # "higher age", "more often sex = female"
+    phrase: str  # the same with its numbers
 
     @property
     def bar(self) -> float:
@@ -42,29 +46,36 @@ class EffectFacts:
 
 @dataclass(frozen=True)
 class FeatureFacts:
-    """One feature of the representative draw."""
+    """One feature of the whole posterior; `share`, `lower` and `upper` of a scale are NaN."""
 
     name: str
+    form: str
     status: str
     share: float
     lower: float
     upper: float
     rows: int
+    explained: float
+    reproducibility: float
     stability: float
-    chains: int  # chains that find it in at least half of their draws
-    n_chains: int
     meaning: str
+    sentence: str
     effects: list[EffectFacts]
 
     @property
-    def is_disputed(self) -> bool:
-        """Whether at most half of several chains find it."""
-        return self.n_chains > 1 and 2 * self.chains <= self.n_chains
+    def is_scale(self) -> bool:
+        """Whether rows have more or less of it, not all or nothing."""
+        return self.form == SCALE
+
+    @property
+    def agreement(self) -> float:
+        """The smaller of the correlations with what halves of the chains and resampled rows show."""
+        return min(self.reproducibility, self.stability)
 
 
 @dataclass(frozen=True)
 class PatternFacts:
-    """One combination of clear features."""
+    """One combination of clear yes/no features."""
 
     name: str
     share: float
@@ -80,103 +91,196 @@ class MapCell:
     level: str
     step: int
     is_sure: bool
+    effect: float
 
 
 def feature_facts(summary: Summary) -> list[FeatureFacts]:
-    """Return the facts about all features, most common first."""
+    """Return the facts about all features, those that explain most first."""
     facts = []
-    chains = _chains_that_find(summary)
     for k, (name, row) in enumerate(summary.features.iterrows()):
+        is_scale = row["form"] == SCALE
         mine = summary.effects[summary.effects["feature"] == name]
-        effects = [
-            _effect(one, summary.fit.problem.kinds[one["column"]]) for _, one in telling(mine).iterrows()
-        ]
+        sides = compared_rows(summary, k)
+        effects = _by_weight(
+            summary, [_effect(summary, one, mine, sides, is_scale) for _, one in telling(mine).iterrows()]
+        )
+        numbers = {key: float(row[key]) for key in ("share", "lower", "upper", "explained")}
         facts.append(
             FeatureFacts(
                 name=str(name),
+                form=str(row["form"]),
                 status=str(row["status"]),
-                share=float(row["share"]),
-                lower=float(row["lower"]),
-                upper=float(row["upper"]),
                 rows=int(row["rows"]),
+                reproducibility=float(row["reproducibility"]),
                 stability=float(row["stability"]),
-                chains=int(chains[k]),
-                n_chains=summary.fit.draws.n_chains,
-                meaning=", ".join(effect.direction for effect in effects[:_IN_NAME]),
+                meaning=_meaning(effects),
+                sentence=_sentence(effects, float(row["share"]), is_scale),
                 effects=effects,
+                **numbers,
             )
         )
     return facts
 
 
-def _chains_that_find(summary: Summary) -> NDArray[np.intp]:
-    """Return, per feature, the number of chains that find it in at least half of their draws."""
-    found = summary.aligned.found
-    chain = np.array([draw.chain for draw in summary.fit.draws])
-    each = [found[chain == c].mean(axis=0) >= 0.5 for c in np.unique(chain)]
-    return np.asarray(np.sum(each, axis=0), dtype=np.intp)
+def compared_rows(summary: Summary, k: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return the rows without and with feature number `k`; of a scale, its lowest and its highest third."""
+    place = summary.consensus.probabilities[:, k]
+    if not summary.consensus.axes[k].is_scale:
+        return np.flatnonzero(place <= 0.5), np.flatnonzero(place > 0.5)
+    order, third = np.argsort(place, kind="stable"), -(-place.size // 3)
+    return np.sort(order[:third]), np.sort(order[-third:])
 
 
-def status_counts(features: list[FeatureFacts]) -> dict[str, int]:
-    """Return the number of features of each status except "clear"."""
-    return dict(Counter(feature.status for feature in features if feature.status != "clear"))
+# ---- effects in words
 
 
-def _effect(row: pd.Series[Any], kind: Kind) -> EffectFacts:
-    column, level = str(row["column"]), row["level"]
-    up = row["with"] >= row["without"]
-    if level is None:
-        what = f"mean of {column}" if kind.is_number else f"mean position of {column} (first level: 1)"
-        direction = f"{'higher' if up else 'lower'} {clipped(column, 28)}"
+def _effect(
+    summary: Summary,
+    row: pd.Series[Any],
+    mine: pd.DataFrame,
+    sides: tuple[NDArray[np.intp], NDArray[np.intp]],
+    is_scale: bool,
+) -> EffectFacts:
+    column, level, effect = str(row["column"]), row["level"], float(row["effect"])
+    kind, up = summary.fit.problem.kinds[column], effect >= 0
+    short = clipped(column, _LONGEST)
+    ends = percent(row["without"]), percent(row["with"])
+    if level is not None:
+        what, said = f"{column} = {level}", f"{short} = {clipped(level, _LONGEST)}"
+        direction = f"{'more' if up else 'less'} often {said}"
+        moves = f"{said} becomes {'more' if up else 'less'} common"
+        return EffectFacts(
+            column, str(level), what, *ends, effect, direction, _phrase(direction, moves, ends, "", is_scale)
+        )
+    if kind.levels is not None:
+        end = kind.levels[-1 if up else 0]
+        there = mine[(mine["column"] == column) & (mine["level"] == end)].iloc[0]
+        told = percent(there["without"]), percent(there["with"])
+        what = f"{column} (mean position, 1 = {kind.levels[0]} to {len(kind.levels)} = {kind.levels[-1]})"
         ends = value(kind, row["without"]), value(kind, row["with"])
-        name = None
-    else:
-        name = str(level)
-        what = f"{column} = {name}"
-        direction = f"{'more' if up else 'less'} often {clipped(column, 28)} = {clipped(name, 28)}"
-        ends = percent(row["without"]), percent(row["with"])
-    return EffectFacts(column, name, what, *ends, float(row["effect"]), direction)
+        goal = clipped(end, _LONGEST)
+        direction, moves = f"{short} nearer to {goal}", f"{short} moves towards {goal}"
+        phrase = _phrase(
+            direction, moves, told if there["with"] > there["without"] else None, f"{goal}: ", is_scale
+        )
+        return EffectFacts(column, None, what, *ends, effect, direction, phrase)
+    measure, numbers = _typical(summary, column, row, sides)
+    what, unit = f"{measure} of {column}", "median " if measure == "median" else ""
+    shown = (value(kind, numbers[0]), value(kind, numbers[1])) if numbers else None
+    direction = f"{'higher' if up else 'lower'} {short}"
+    moves = f"{short} {'rises' if up else 'falls'}"
+    phrase = _phrase(direction, moves, shown, unit, is_scale)
+    return EffectFacts(column, None, what, *(shown or (UNKNOWN, UNKNOWN)), effect, direction, phrase)
+
+
+def _phrase(direction: str, moves: str, ends: tuple[str, str] | None, unit: str, is_scale: bool) -> str:
+    """Return an effect as a part of a sentence, with the numbers of both sides."""
+    words = moves if is_scale else direction
+    if ends is None:
+        return words
+    return (
+        f"{words} ({unit}{ends[0]} to {ends[1]})"
+        if is_scale
+        else f"{words} ({unit}{ends[1]}, others {ends[0]})"
+    )
+
+
+def _typical(
+    summary: Summary, column: str, row: pd.Series[Any], sides: tuple[NDArray[np.intp], NDArray[np.intp]]
+) -> tuple[str, tuple[float, float] | None]:
+    """Return numbers of both sides that show the effect: means, or medians where a long tail rules means."""
+    x = summary.fit.rows.x[:, summary.fit.problem.names.index(column)]
+    effect, means = float(row["effect"]), (float(row["without"]), float(row["with"]))
+    size = float(np.nanmax(np.abs(x), initial=0.0)) or 1.0  # avoids overflow of squares
+    spread = size * float(np.nanstd(x / size))
+    if spread > 0.0 and (means[1] - means[0]) / spread * np.sign(effect) >= _FLAT * abs(effect):
+        return "mean", means
+    low, high = (_median(x[side]) for side in sides)
+    agrees = (high - low) * effect > 0.0
+    return "median", (low, high) if agrees else None
+
+
+def _median(x: FloatArray) -> float:
+    seen = x[~np.isnan(x)]
+    return float(np.median(seen)) if seen.size else np.nan
+
+
+def _by_weight(summary: Summary, effects: list[EffectFacts]) -> list[EffectFacts]:
+    """Return effects, the largest first, but those on columns that are mostly missing later."""
+    seen = dict(zip(summary.fit.problem.names, (~np.isnan(summary.fit.rows.x)).mean(axis=0), strict=True))
+    return sorted(effects, key=lambda one: -abs(one.effect) * np.sqrt(seen[one.column]))
+
+
+def _distinct(effects: list[EffectFacts]) -> list[EffectFacts]:
+    """Return effects without those that repeat another's numbers, as of two columns with the same content."""
+    first: dict[tuple[str, str], EffectFacts] = {}
+    for one in effects:
+        first.setdefault((one.without, one.having), one)
+    return list(first.values())
+
+
+def _meaning(effects: list[EffectFacts]) -> str:
+    return ", ".join(one.direction for one in _distinct(effects)[:_IN_NAME])
+
+
+def _sentence(effects: list[EffectFacts], share: float, is_scale: bool) -> str:
+    """Return what a feature is, as one would say it."""
+    said = [one.phrase for one in _distinct(effects)[:_IN_SENTENCE]]
+    if is_scale:
+        start = "From the lowest to the highest third of the rows"
+        return f"{start}, {listed(said)}." if said else f"{start}, nothing changes that one would notice."
+    start = f"{percent(share)} of the rows have it"
+    return f"{start}: {listed(said)}." if said else f"{start}; they differ in nothing that one would notice."
+
+
+# ---- patterns
+
+
+def yes_no(features: list[FeatureFacts]) -> list[str]:
+    """Return the clear features that make patterns."""
+    return [one.name for one in features if one.status == "clear" and one.form == YES_NO]
 
 
 def pattern_facts(summary: Summary, features: list[FeatureFacts]) -> tuple[list[PatternFacts], int, float]:
-    """Return the most common patterns of clear features, and number and share of the others."""
+    """Return the most common patterns of clear yes/no features, and number and share of the others."""
     meaning = {feature.name: feature.meaning for feature in features}
-    clear = [feature.name for feature in features if feature.status == "clear"]
-    table = summary.patterns(features=clear)
-    top = table.iloc[:_MOST_PATTERNS]
+    counted = yes_no(features)
+    if not counted:
+        return [], 0, 0.0
+    table = summary.patterns(features=counted)
     facts = []
-    for name, row in top.iterrows():
-        parts = [meaning[feature] for feature in clear if row[feature]]
-        words = "; ".join(filter(None, parts)) or ("no clear feature" if name == NONE else "")
+    for name, row in table.iloc[:_MOST_PATTERNS].iterrows():
+        parts = [meaning[feature] for feature in counted if row[feature]]
+        words = "; ".join(filter(None, parts)) or ("none of these features" if name == NONE else "")
         facts.append(PatternFacts(str(name), float(row["share"]), int(row["rows"]), words))
     rest = table.iloc[_MOST_PATTERNS:]
     return facts, len(rest), float(rest["share"].sum())
 
 
+# ---- all columns at a glance
+
+
 def effect_map(
     summary: Summary, features: list[FeatureFacts]
-) -> tuple[list[str], list[tuple[str, list[MapCell]]]]:
-    """Return the clear features, and for each column the effects of them."""
-    clear = [feature.name for feature in features if feature.status == "clear"][:_MOST_MAPPED]
+) -> tuple[list[FeatureFacts], list[tuple[str, list[MapCell]]]]:
+    """Return the clear features, and for each column the effect of each, which is that of its card."""
+    clear = [feature for feature in features if feature.status == "clear"][:_MOST_MAPPED]
     if not clear:
         return [], []
-    groups = dict(iter(summary.effects.groupby(["feature", "column"], sort=False)))
+    shown = summary.effects[summary.effects["feature"].isin([one.name for one in clear])]
+    found = {(row["feature"], row["column"]): _map_cell(row) for _, row in largest_effects(shown).iterrows()}
     return clear, [
-        (column, [_map_cell(groups[name, column]) for name in clear]) for column in summary.fit.problem.names
+        (column, [found[feature.name, column] for feature in clear]) for column in summary.fit.problem.names
     ]
 
 
-def _map_cell(rows: pd.DataFrame) -> MapCell:
-    """Return the effect on a column, or on the level whose probability changes most."""
-    first = rows.iloc[0]
-    if first["level"] is not None:
-        change = (rows["with"] - rows["without"]).abs().to_numpy(dtype=float)
-        first = rows.iloc[1] if len(rows) == 2 else rows.iloc[int(change.argmax())]
-    effect = float(first["effect"])
+def _map_cell(row: pd.Series[Any]) -> MapCell:
+    effect = float(row["effect"])
     step = sum(abs(effect) >= edge for edge in _STEPS)
     return MapCell(
         text=f"{effect:+.1f}".replace("-", MINUS) if step else "0",
-        level="" if first["level"] is None else clipped(first["level"], 24),
+        level="" if row["level"] is None else clipped(row["level"], 24),
         step=step if effect > 0 else -step,
-        is_sure=bool(first["lower"] > 0 or first["upper"] < 0),
+        is_sure=bool(row["sure"]),
+        effect=effect,
     )

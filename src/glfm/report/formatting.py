@@ -8,6 +8,8 @@ from glfm.frames.times import format_days
 from glfm.kinds.base import Kind
 
 MINUS = "\u2212"
+DASH = "\u2013"  # between the ends of a range
+UNKNOWN = "\u2013"  # in a table, for want of a number
 _SPACE = "\u00a0"  # no line break between a number and its sign
 _SMALL = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
@@ -71,3 +73,8 @@ def clipped(text: object, most: int = 60) -> str:
     """Return text cut to `most` characters."""
     whole = str(text)
     return whole if len(whole) <= most else whole[: most - 1].rstrip() + "…"
+
+
+def listed(parts: list[str]) -> str:
+    """Return parts of a sentence as a list: "a, b and c"."""
+    return ", ".join(parts[:-1]) + " and " + parts[-1] if len(parts) > 1 else "".join(parts)

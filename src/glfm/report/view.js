@@ -8,8 +8,8 @@
   const said = document.getElementById("said"), numbers = document.getElementById("numbers");
   const HEIGHT = 280, LEFT = 8, BOTTOM = 42, TOP = 12;
 
-  // Series 0 is what was observed, series i + 1 is pattern i.
-  const shown = [true].concat(patterns.map(function (_, i) { return i < 3; }));
+  // Series 0 is what was observed, series i + 1 is group i: a pattern, or a third of a scale.
+  const shown = [true].concat(patterns.map(function (_, i) { return i < data.ticked; }));
 
   // ---- words
 

@@ -2,53 +2,123 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from glfm.analysis.summary import NONE, Summary, histogram_edges, histogram_heights
 from glfm.frames.column import FloatArray
 from glfm.kinds.base import Kind
-from glfm.report.features import FeatureFacts, PatternFacts
+from glfm.kinds.cells import Cells
+from glfm.kinds.links import VALUE_LIMIT
+from glfm.posterior.spacing import spaced
+from glfm.report.features import FeatureFacts, PatternFacts, compared_rows, yes_no
+from glfm.sampling.draws import column_cells
 
 _TOP = 8
 _MOST = 14
 _POINTS = 200
 _EDGE = 0.04  # share of a linear axis below which a median calls for a logarithmic one
 _DIGITS = 4
+_COMPONENTS = 500  # pairs of a row and a draw that the distribution in a third of a scale is averaged over
 _NOTHING = 1e-4  # share of the largest height that is invisible
 
 
+@dataclass(frozen=True, eq=False)
+class _Group:
+    """Rows whose cells are drawn: those with a pattern, or a third of a scale (`rows`)."""
+
+    name: str
+    meaning: str
+    share: float
+    rows: NDArray[np.intp] | None = None
+
+
 def view_data(summary: Summary, features: list[FeatureFacts], patterns: list[PatternFacts]) -> dict[str, Any]:
-    """Return patterns and columns; series 0 of a column is of observed cells, then one per pattern."""
+    """Return groups of rows and columns; series 0 of a column is of observed cells, then one per group.
+
+    Groups are patterns of yes/no features, then the lowest and the highest third of each scale.
+    """
     clear = [feature for feature in features if feature.status == "clear"]
-    shares = summary.patterns(features=[feature.name for feature in clear])["share"]
-    chosen = {pattern.name: pattern.meaning for pattern in patterns[:_TOP]}
-    for name, words in [(NONE, "no clear feature"), *((one.name, one.meaning) for one in clear)]:
-        if len(chosen) < _MOST:
-            chosen.setdefault(name, words)
+    groups = _patterns(summary, clear, patterns)
+    n_patterns = len(groups)
+    for one in [feature for feature in clear if feature.is_scale][: max(_MOST - n_patterns, 4) // 2]:
+        low, high = compared_rows(summary, summary.names.index(one.name))
+        for end, rows, words in (("low", low, ""), ("high", high, f": {one.meaning}")):
+            meaning, share = f"{end}est third of the scale{words}", rows.size / summary.fit.problem.n_rows
+            groups.append(_Group(f"{one.name} {end}", meaning, share, rows))
     telling = [summary.fit.problem.names.index(one.effects[0].column) for one in clear if one.effects]
     return {
         "start": telling[0] if telling else 0,
+        "ticked": min(3, n_patterns) if n_patterns > 1 else 2,
         "patterns": [
-            {"name": name, "share": _short(float(shares.get(name, 0.0))), "meaning": words}
-            for name, words in chosen.items()
+            {"name": group.name, "share": _short(group.share), "meaning": group.meaning} for group in groups
         ],
-        "columns": [_column(summary, name, list(chosen)) for name in summary.fit.problem.names],
+        "columns": [_column(summary, name, groups) for name in summary.fit.problem.names],
     }
 
 
-def _column(summary: Summary, name: str, patterns: list[str]) -> dict[str, Any]:
+def _patterns(summary: Summary, clear: list[FeatureFacts], patterns: list[PatternFacts]) -> list[_Group]:
+    """Return the most common patterns of the clear yes/no features, and each of these features alone."""
+    counted = yes_no(clear)
+    if not counted:
+        return []
+    shares = summary.patterns(features=counted)["share"]
+    chosen = {pattern.name: pattern.meaning for pattern in patterns[:_TOP]}
+    meaning = {one.name: one.meaning for one in clear}
+    for name, words in [(NONE, "none of these features"), *((name, meaning[name]) for name in counted)]:
+        if len(chosen) < _MOST:
+            chosen.setdefault(name, words)
+    return [_Group(name, words, float(shares.get(name, 0.0))) for name, words in chosen.items()]
+
+
+def _density(summary: Summary, column: str, groups: list[_Group], grid: FloatArray | None) -> pd.DataFrame:
+    """Return the distribution of a column, observed and in each group."""
+    patterns = [one.name for one in groups if one.rows is None]
+    table = summary.density(column, patterns or [NONE], grid)
+    table = table if patterns else table.drop(columns=NONE)
+    kind = summary.fit.problem.kinds[column]
+    for one in groups:
+        if one.rows is None:
+            continue
+        if kind.n_levels:
+            table[one.name] = _cells(summary, column, one, 1).probabilities[0]
+        else:
+            at = table.index.to_numpy(dtype=np.float64)
+            log_density = _cells(summary, column, one, at.size).log_density(at)
+            table[one.name] = np.exp(np.minimum(log_density, np.log(VALUE_LIMIT)))
+    return table
+
+
+def _cells(summary: Summary, column: str, group: _Group, n: int) -> Cells:
+    """Return `n` equal cells of a column, as a row drawn from a group has them."""
+    if group.rows is None:
+        return summary.cells(column, summary.read_patterns([group.name])[group.name], n)
+    d, used = summary.fit.problem.names.index(column), summary.consensus.draws
+    some = group.rows[spaced(group.rows.size, _COMPONENTS)]
+    draws = used[np.arange(some.size) % used.size]
+    part = summary.fit.problem.slices[d]
+    locations = np.empty((some.size, part.stop - part.start))
+    for t in np.unique(draws):
+        at = np.flatnonzero(draws == t)
+        locations[at] = summary.consensus.rows.location(int(t), some[at], part)
+    each = [np.tile(location, (n, 1)) for location in locations]
+    return column_cells([summary.fit.draws[int(t)] for t in draws], d, each)
+
+
+def _column(summary: Summary, name: str, groups: list[_Group]) -> dict[str, Any]:
     kind = summary.fit.problem.kinds[name]
-    table = summary.density(name, patterns)
+    table = _density(summary, name, groups, None)
     column: dict[str, Any] = {"name": name, "kind": kind.name}
     if kind.n_levels:
         heights = [_thin(table[series].to_numpy(dtype=np.float64)) for series in table.columns]
         return column | {"type": "levels", "levels": [str(level) for level in table.index], "series": heights}
     x = summary.fit.rows.x[:, summary.fit.problem.names.index(name)]
     seen = x[~np.isnan(x)]
-    cells = [summary.cells(name, features) for features in summary.read_patterns(patterns).values()]
+    cells = [_cells(summary, name, group, 1) for group in groups]
     medians = [np.median(seen) if seen.size else np.nan, *(cell.quantile(0.5)[0] for cell in cells)]
     dates = kind.time in ("date", "datetime")
     if dates:
@@ -57,7 +127,7 @@ def _column(summary: Summary, name: str, patterns: list[str]) -> dict[str, Any]:
     quantiles = [float(cell.quantile(q)[0]) for cell in cells for q in (0.05, 0.95)]
     spread = _wide_range(kind, table.index.to_numpy(dtype=np.float64), seen, quantiles)
     if spread is not None:
-        table = summary.density(name, patterns, np.sort(np.append(_apart(kind, spread), spread)))
+        table = _density(summary, name, groups, np.sort(np.append(_apart(kind, spread), spread)))
     # Atoms have a probability each, which is shown apart from the other values.
     is_atom = table.index.isin(_apart(kind, spread))
     column["atoms"] = []

@@ -1,0 +1,117 @@
+"""The columns that depend on each other most, each pair with a contrast of its observed cells."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from glfm.analysis.summary import Summary
+from glfm.frames.column import FloatArray
+from glfm.kinds.base import Kind
+from glfm.report.formatting import clipped, percent, value
+
+_MOST = 10
+_MOST_LEVELS = 12  # a column with more is nearly a name of its row, and depends on everything
+_FEWEST = 10  # cells of a side of a contrast
+_TINY = 0.01  # nats: columns with a correlation of 0.14
+_LONGEST = 28
+
+
+@dataclass(frozen=True)
+class Link:
+    """Two columns, their mutual information in nats, and what it looks like in the table."""
+
+    first: str
+    second: str
+    information: float
+    bar: float  # share of the largest
+    words: str
+
+
+@dataclass(frozen=True)
+class Links:
+    """The strongest links, and whether there is any to speak of."""
+
+    pairs: list[Link]
+    strongest: float  # mutual information of the strongest, of all columns
+    left_out: list[str]  # columns of many levels
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether no two columns depend on each other to speak of."""
+        return self.strongest < _TINY
+
+
+def strongest_links(summary: Summary) -> Links:
+    """Return the pairs of columns with the largest mutual information."""
+    table = summary.dependence.frame("mi")
+    kinds = summary.fit.problem.kinds
+    left_out = [name for name in table.index if kinds[name].n_levels > _MOST_LEVELS]
+    kept = [name for name in table.index if name not in left_out]
+    everywhere = _pairs(table.to_numpy(dtype=np.float64), list(table.index))
+    pairs = [pair for pair in everywhere if pair[0] in kept and pair[1] in kept and pair[2] >= _TINY][:_MOST]
+    largest = max([pair[2] for pair in pairs], default=1.0)
+    links = [Link(a, b, mi, mi / largest, _in_words(summary, a, b)) for a, b, mi in pairs]
+    return Links(links, everywhere[0][2] if everywhere else 0.0, left_out)
+
+
+def _pairs(value: FloatArray, names: list[str]) -> list[tuple[str, str, float]]:
+    first, second = np.triu_indices(len(names), 1)
+    order = np.argsort(-value[first, second], kind="stable")
+    return [(names[first[i]], names[second[i]], float(value[first[i], second[i]])) for i in order]
+
+
+def _in_words(summary: Summary, a: str, b: str) -> str:
+    """Return what the observed cells of one column are at both ends of the other."""
+    names, kinds = summary.fit.problem.names, summary.fit.problem.kinds
+    by, of = (a, b) if _rank(kinds[a]) <= _rank(kinds[b]) else (b, a)
+    x, y = (summary.fit.rows.x[:, names.index(name)] for name in (by, of))
+    both = ~np.isnan(x) & ~np.isnan(y)
+    x, y = x[both], y[both]
+    sides = _sides(kinds[by], clipped(by, _LONGEST), x, y, kinds[of])
+    if sides is None:
+        return "too few rows have both"
+    (low, low_words), (high, high_words) = sides
+    short = clipped(of, _LONGEST)
+    if kinds[of].is_ordered and not kinds[of].n_levels:
+        numbers = [value(kinds[of], float(np.median(y[side]))) for side in (low, high)]
+        return f"median {short}: {numbers[1]} where {high_words}, {numbers[0]} where {low_words}"
+    levels = kinds[of].levels or ()
+    shares = np.array([[(y[side] == r).mean() for r in range(len(levels))] for side in (low, high)])
+    change = shares[1] - shares[0]
+    r = int(change.argmax() if len(levels) == 2 else np.abs(change).argmax())
+    said = f"{short} = {clipped(levels[r], _LONGEST)}"
+    return f"{said}: {percent(shares[1, r])} where {high_words}, {percent(shares[0, r])} where {low_words}"
+
+
+def _rank(kind: Kind) -> int:
+    """Return which of two columns tells groups apart: levels before numbers, few before many."""
+    return kind.n_levels or 1000
+
+
+def _sides(
+    kind: Kind, name: str, x: FloatArray, y: FloatArray, of: Kind
+) -> tuple[tuple[FloatArray, str], tuple[FloatArray, str]] | None:
+    """Return two groups of rows that differ most, and what to call them."""
+    if kind.n_levels:
+        levels = kind.levels or ()
+        often = [r for r in range(len(levels)) if (x == r).sum() >= _FEWEST]
+        if len(often) < 2:
+            return None
+        height = [float(np.median(y[x == r])) + 1e-3 * float(y[x == r].mean()) for r in often]
+        if not of.is_ordered:  # levels without an order: by the share of the most common one
+            common = np.bincount(y.astype(np.intp)).argmax()
+            height = [float((y[x == r] == common).mean()) for r in often]
+        elif of.n_levels:
+            height = [float(y[x == r].mean()) for r in often]
+        ends = often[int(np.argmin(height))], often[int(np.argmax(height))]
+        low, high = ((x == r, f"{name} = {clipped(levels[r], _LONGEST)}") for r in ends)
+        return low, high
+    edges = np.quantile(x, [1 / 3, 2 / 3]) if x.size else np.zeros(2)
+    below, above = x <= edges[0], x > edges[1]
+    if min(below.sum(), above.sum()) < _FEWEST:
+        below, above = x < np.median(x), x >= np.median(x)
+        if min(below.sum(), above.sum()) < _FEWEST:
+            return None
+    return (below, f"{name} is low"), (above, f"{name} is high")
