@@ -61,7 +61,7 @@ class Whitened:
     @property
     def rank(self) -> int:
         """How many components there are."""
-        return self._size.size
+        return len(self._size)
 
     @cached_property
     def shares(self) -> FloatArray:

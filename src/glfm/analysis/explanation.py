@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,12 +12,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from glfm.analysis.similarity import similarities
+from glfm.analysis.summary import Summary
 from glfm.errors import DataError, SchemaError
 from glfm.frames.column import FloatArray
 from glfm.frames.dtypes import object_array
 from glfm.frames.times import format_time
 from glfm.kinds.cells import Cells
-from glfm.posterior.alignment import Alignment
 from glfm.posterior.fit import Fit
 from glfm.posterior.predictive import tail_of
 from glfm.posterior.row_choice import is_table, position, read_rows
@@ -47,11 +47,12 @@ class Explanation:
     prediction
         What the rest of the row says, as in `GLFM.uncertainty`: `value`, `lower`, `upper` and `probability`.
     features
-        One row per feature, the largest contributions first: `probability` that the row has it, given the
-        rest of the row; `share` of all rows that have it; the column `without` and `with` it while the row's
-        other features stay as they are (the mean of a number, the mean position from 1 of an ordinal, the
-        probability of the predicted level of a category); `contribution`: (probability - share) times
-        (with - without), which is how far the feature moves the value from that of a usual row.
+        One row per feature of `GLFM.features`, the largest contributions first: `probability` that the row
+        has it, given the rest of the row, or its place on a scale, from 0 to 1; `share` of all rows that have
+        it, or the middle of a scale; the column in rows `without` and `with` it, as in `GLFM.effects` (the
+        mean of a number, the mean position from 1 of an ordinal, the share of the predicted level of a
+        category); `contribution`: (probability - share) times (with - without), of a scale 3/2 of that,
+        because its ends are thirds: how far the feature moves the value from that of a usual row.
     columns
         One row per given column, those that matter most first: what is `given`; the prediction without it;
         `shift`, the prediction minus that: of a number in standard deviations of its pseudo-observations, of
@@ -124,7 +125,7 @@ def ask_why(fit: Fit, row: Any, column: str) -> Question:
 
 def explain(
     fit: Fit,
-    aligned: Alignment,
+    summary: Summary,
     question: Question,
     top: int = 10,
     mass: float = 0.9,
@@ -151,7 +152,7 @@ def explain(
         column=problem.names[d],
         observed=None if np.isnan(question.x[d]) else kind.decode(question.x[[d]])[0],
         prediction=table.iloc[0].rename(None),
-        features=_features(others.draws, kept, aligned, placed, d, level),
+        features=_features(summary, placed, problem.names[d], None if kind.is_ordered else level),
         columns=_columns(problem, x, given, cells, table.iloc[1:], level, problem.facts.spreads[d]),
         rows=_rows(others, placed, question, top),
     )
@@ -205,58 +206,29 @@ def without_row(draw: Draw, position: int | None, features: NDArray[np.intp]) ->
     return replace(draw, weights=weights, packed=np.packbits(rest, axis=1))
 
 
-def _features(
-    draws: Sequence[Draw],
-    kept: Sequence[NDArray[np.intp]],
-    aligned: Alignment,
-    placed: PlacedRow,
-    d: int,
-    level: int,
-) -> pd.DataFrame:
-    """Return what each feature does to the row, averaged over the draws that have it."""
-    n_features = len(aligned.names)
-    has, without, having, count = np.zeros((4, n_features))
-    for t, draw in enumerate(draws):
-        place = np.full(aligned.partner[t].max(initial=-1) + 2, -1)  # the last place is for "none"
-        known = kept[t][kept[t] < place.size - 1]
-        place[known] = np.arange(known.size)
-        at = place[aligned.partner[t]]
-        found = np.flatnonzero(aligned.found[t] & (at >= 0))
-        if not found.size:
-            continue
-        z = placed.rows.features(t)[np.ix_(placed.itself, at[found])]
-        part, bias = draw.layout.slices[d], int(draw.layout.bias)
-        weight = draw.weights[bias + at[found], part]
-        here = placed.rows.location(t, placed.itself, part)
-        off = here[:, None, :] - z[:, :, None] * weight  # placings x features x free pseudo-columns
-        has[found] += z.mean(axis=0)
-        without[found] += _measure(draw, d, off, level)
-        having[found] += _measure(draw, d, off + weight, level)
-        count[found] += 1.0
-    some = np.flatnonzero(count)
-    has, without, having = (part[some] / count[some] for part in (has, without, having))
-    share = aligned.reference.mean(axis=0)[some]
+def _features(summary: Summary, placed: PlacedRow, column: str, level: int | None) -> pd.DataFrame:
+    """Return what each feature tells of a column, and how probably the row has it."""
+    consensus, n = summary.consensus, len(summary.names)
+    place = np.zeros(n)
+    for t in consensus.draws:
+        place += consensus.memberships(placed.rows, int(t), placed.itself).mean(axis=0) / consensus.draws.size
+    effects = summary.effects[summary.effects["column"] == column]
+    levels = summary.fit.problem.kinds[column].levels or ()
+    wanted = effects["level"].isna() if level is None else effects["level"] == levels[level]
+    effects = effects[wanted]
+    scale = np.array([axis.is_scale for axis in consensus.axes[:n]], dtype=np.bool_)
     table = pd.DataFrame(
-        {"probability": has, "share": share, "without": without, "with": having},
-        index=pd.Index(np.array(aligned.names, dtype=object)[some], name="feature", dtype=object),
+        {
+            "probability": place,
+            "share": np.where(scale, 0.5, consensus.probabilities.mean(axis=0)),
+            "without": effects["without"].to_numpy(dtype=np.float64),
+            "with": effects["with"].to_numpy(dtype=np.float64),
+        },
+        index=pd.Index(summary.names, name="feature", dtype=object),
     )
-    table["contribution"] = (has - share) * (having - without)
+    moved = (table["probability"] - table["share"]) * (table["with"] - table["without"])
+    table["contribution"] = moved * np.where(scale, 1.5, 1.0)
     return table.iloc[np.argsort(-table["contribution"].abs().to_numpy(), kind="stable")]
-
-
-def _measure(draw: Draw, d: int, location: FloatArray, level: int) -> FloatArray:
-    """Return the mean of numbers, the mean position of ordinals, the probability of one level of others.
-
-    `location` is placings x features x free pseudo-columns, and placings are averaged.
-    """
-    kind = draw.layout.kind(d)
-    variance, theta = float(draw.variances[d]), draw.thetas[d]
-    flat = np.ascontiguousarray(location.reshape(-1, kind.n_free))
-    if kind.is_ordered:
-        each = kind.mean(flat, variance, theta)
-    else:
-        each = kind.probabilities(flat, variance, theta)[:, level]
-    return np.asarray(each.reshape(location.shape[:2]).mean(axis=0))
 
 
 def _columns(

@@ -58,7 +58,7 @@ class Fitted:
     @property
     def _summary(self) -> Summary:
         """Features of the fit and what follows from them, kept for the next question."""
-        fit = self._binary_fit("read its features and what follows from them")
+        fit = self._fit
         known = self._summaries.get("latest")
         if known is None or known.fit is not fit:
             known = self._summaries["latest"] = Summary(fit)

@@ -238,7 +238,7 @@ class Exploring(TransformerMixin, Fitted):  # type: ignore[misc]
             and `rows` (the most similar ones).
         """
         question = ask_why(self._binary_fit("explain a value"), row, column)
-        return explain(self.fit_, self._summary.aligned, question, top, mass, self.n_jobs)
+        return explain(self.fit_, self._summary, question, top, mass, self.n_jobs)
 
     @property
     def plot(self) -> Plot:
@@ -259,8 +259,8 @@ class Exploring(TransformerMixin, Fitted):  # type: ignore[misc]
     def to_arviz(self, *, thin: int = 1) -> Any:
         """Return the draws as ArviZ has them: an InferenceData (ArviZ 0.x) or a DataTree (1.x).
 
-        The group "posterior" has what does not depend on the order of features; the group "features" weights
-        and activations of the features F1, F2, ... of `features()`, NaN in draws that have not got one.
+        The group "posterior" has what does not depend on the order of features; the group "features" says
+        which row has which feature F1, F2, ... of `features()` in each draw, or gives its place on a scale.
 
         Parameters
         ----------
@@ -269,4 +269,4 @@ class Exploring(TransformerMixin, Fitted):  # type: ignore[misc]
         """
         from glfm.storage.arviz import to_arviz
 
-        return to_arviz(self._fit, self._summary.aligned, thin)
+        return to_arviz(self._fit, self._summary, thin)

@@ -296,7 +296,6 @@ class GLFM(Exploring, Completing, Asking, Changing, MixedTableEstimator):
 
     def fit_transform(self, X: Any, y: None = None, **fit_params: Any) -> Any:
         """Fit, and return the probability of each feature for each row of the fit."""
-        self._settings(self._engine)[0].need_binary("read its features and what follows from them")
         return self.fit(X, y, **fit_params).activations()
 
     def calibration(

@@ -12,8 +12,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from glfm.analysis.diagnostics import LABEL_FREE
+from glfm.analysis.summary import Summary
 from glfm.errors import GLFMError, SchemaError
-from glfm.posterior.alignment import Alignment
 from glfm.posterior.fit import Fit
 from glfm.sampling.draws import Draw, Draws
 from glfm.sampling.problem import LocalProblem, Problem
@@ -22,14 +22,14 @@ from glfm.sampling.problem import LocalProblem, Problem
 _OURS = {
     *("chain", "draw", "row", "feature", "pseudo_column", "noisy_column", "between", "cell", "cells"),
     *("total_log_likelihood", "n_features", "features_per_row", "alpha", "noise_variance", "threshold"),
-    *("bias", "weight", "activation", "co_activation", "found"),
+    *("bias", "activation", "co_activation"),
 }
 
 Variables = dict[str, NDArray[Any]]
 Named = dict[str, list[str]]
 
 
-def to_arviz(fit: Fit, aligned: Alignment, thin: int = 1) -> Any:
+def to_arviz(fit: Fit, summary: Summary, thin: int = 1) -> Any:
     """Return an InferenceData (ArviZ 0.x) or a DataTree (1.x); see `GLFM.to_arviz`.
 
     Chains that were stopped early are cut to the length of the shortest.
@@ -46,13 +46,9 @@ def to_arviz(fit: Fit, aligned: Alignment, thin: int = 1) -> Any:
     densities = [draw.log_densities() for draw in draws]
     posterior, dims, coords = _posterior(problem, draws)
     posterior["total_log_likelihood"] = np.array([np.nansum(one) for one in densities])
-    dims |= {
-        "weight": ["feature", "pseudo_column"],
-        "activation": ["row", "feature"],
-        "bias": ["pseudo_column"],
-    }
+    dims |= {"activation": ["row", "feature"], "bias": ["pseudo_column"]}
     coords |= {
-        "feature": aligned.names,
+        "feature": summary.names,
         "row": _labels(fit.table.labels),
         "pseudo_column": _pseudo_columns(problem),
     }
@@ -64,10 +60,7 @@ def to_arviz(fit: Fit, aligned: Alignment, thin: int = 1) -> Any:
     for name, (dim, seen) in more.items():
         dims[name] = [dim]
         coords[dim] = [labels[n] for n in seen] if isinstance(labels, list) else labels[seen]
-    stats = {
-        "co_activation": np.array([LABEL_FREE["co-activation"](draw) for draw in draws]),
-        "found": aligned.found[flat].sum(axis=1),
-    }
+    stats = {"co_activation": np.array([LABEL_FREE["co-activation"](draw) for draw in draws])}
     groups = {
         "posterior": _by_chain(posterior, shape),
         "posterior_predictive": _by_chain(replicated, shape),
@@ -81,8 +74,8 @@ def to_arviz(fit: Fit, aligned: Alignment, thin: int = 1) -> Any:
         if kind.n_levels:
             for group in ("observed_data", "posterior_predictive"):
                 data[group][name].attrs["levels"] = [str(level) for level in kind.levels or ()]
-    features = _features(problem, fit.draws, aligned, flat)
-    if features:
+    if summary.names:
+        features = {"activation": _activations(summary, flat)}
         alone = _gathered(arviz, {"posterior": _by_chain(features, shape)}, dims, coords)
         _add_group(data, "features", alone["posterior"])
     return data
@@ -164,19 +157,11 @@ def _posterior(problem: Problem, draws: Sequence[Draw]) -> tuple[Variables, Name
     return found, dims, coords
 
 
-def _features(problem: Problem, draws: Draws, aligned: Alignment, chosen: Sequence[int]) -> Variables:
-    """Return weights and activations of the aligned features, NaN in draws without them."""
-    bias, n_features = int(problem.priors.bias), len(aligned.names)
-    if not n_features:
-        return {}
-    weight = np.full((len(chosen), n_features, problem.n_pseudo), np.nan)
-    activation = np.full((len(chosen), problem.n_rows, n_features), np.nan, dtype=np.float32)
-    for i, t in enumerate(chosen):
-        found = np.flatnonzero(aligned.found[t])
-        partner = aligned.partner[t, found]
-        weight[i, found] = draws[t].weights[bias + partner]
-        activation[i][:, found] = draws[t].Z[:, partner]
-    return {"activation": activation} | ({"weight": weight} if problem.n_pseudo else {})
+def _activations(summary: Summary, chosen: Sequence[int]) -> NDArray[np.float32]:
+    """Return which row has which feature in each draw, or its place on a scale."""
+    consensus, every = summary.consensus, np.arange(summary.fit.problem.n_rows)
+    each = [consensus.memberships(consensus.rows, t, every) for t in chosen]
+    return np.array(each, dtype=np.float32)
 
 
 def _replicates(
