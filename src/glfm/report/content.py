@@ -20,12 +20,13 @@ from glfm.report.features import (
     pattern_facts,
 )
 from glfm.report.figures import Counts, Curve, Strip, explained_curve, feature_counts, strips
-from glfm.report.formatting import counted, listed, number, percent
+from glfm.report.formatting import clipped, counted, listed, number, percent
 from glfm.report.links import Links, strongest_links
 from glfm.report.methods import methods, settings, versions
 from glfm.report.surprising_cells import Surprise, surprising_cells
 from glfm.report.view_data import view_data
 
+_COLUMNS_NAMED = 7  # in the first paragraph
 _TRACED = ("log-likelihood", "features")
 _WIDTH, _HEIGHT, _MARGIN = 600.0, 120.0, 4.0
 
@@ -140,18 +141,23 @@ def _size(n_rows: int, columns: list[ColumnFacts], missing: Missingness) -> str:
 
 
 def _found(clear: list[FeatureFacts]) -> list[str]:
-    """Return how many features there are, and how much they explain."""
+    """Return how many features there are, where they show, and how much they explain."""
     n_scales = sum(feature.is_scale for feature in clear)
     n_yes_no = len(clear) - n_scales
     parts = [counted(n_yes_no, "yes-or-no trait")] if n_yes_no else []
     parts += [f"{counted(n_scales, 'scale')} from low to high"] if n_scales else []
-    ways = "one way that is" if len(clear) == 1 else f"{counted(len(clear), 'way')} that are"
+    strength: dict[str, float] = {}
+    for effect in (effect for feature in clear for effect in feature.effects):
+        strength[effect.column] = max(strength.get(effect.column, 0.0), effect.weight)
+    shown = sorted(strength, key=lambda column: -strength[column])[:_COLUMNS_NAMED]
     explained = sum(feature.explained for feature in clear)
+    one = len(clear) == 1
     return [
-        f"Its rows differ in {ways} found again and again: {listed(parts)}, which nobody recorded but which "
-        f"{'shows' if len(clear) == 1 else 'show'} in the columns. "
-        f"{'It accounts' if len(clear) == 1 else 'Together they account'} for {percent(explained)} of what "
-        "the model knows of differences between rows."
+        f"Its rows differ by {listed(parts)} that {'is' if one else 'are'} found again and again, though no "
+        f"column records {'it' if one else 'them'}. {'It shows' if one else 'They show'} most in "
+        f"{listed([clipped(name, 40) for name in shown])}, and "
+        f"{'accounts' if one else 'together account'} for {percent(explained)} of what the model "
+        "knows of differences between rows."
     ]
 
 

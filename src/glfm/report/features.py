@@ -13,15 +13,17 @@ from glfm.analysis.effects import telling
 from glfm.analysis.summary import NONE, SCALE, YES_NO, Summary
 from glfm.frames.column import FloatArray
 from glfm.plots.largest_effects import largest_effects
-from glfm.report.formatting import MINUS, UNKNOWN, clipped, listed, percent, value
+from glfm.report.formatting import MINUS, UNKNOWN, clipped, listed, pair, percent
 
 _IN_NAME = 2  # number of effects in the meaning of a feature
 _IN_SENTENCE = 5
+_IN_PICTURE = 4
 _MOST_PATTERNS = 12
 _MOST_MAPPED = 12  # features in the map of effects
 _STEPS = (0.25, 0.5, 1.0)  # effects, in standard deviations, at which the map changes colour
-_STRONGEST = 3.0  # effect, in standard deviations, of a full bar
+_STRONGEST = 2.0  # effect, in standard deviations, of a full bar
 _FLAT = 0.5  # means that differ by less of the effect do not show it: medians are shown instead
+_MOSTLY = 0.5  # share from which a level is named without "more often"
 _LONGEST = 28  # characters of a name in a sentence
 
 
@@ -37,6 +39,7 @@ class EffectFacts:
     effect: float
     direction: str  # "higher age", "more often sex = female"
     phrase: str  # the same with its numbers
+    weight: float  # size of the effect, less for columns that are mostly missing
 
     @property
     def bar(self) -> float:
@@ -66,6 +69,11 @@ class FeatureFacts:
     def is_scale(self) -> bool:
         """Whether rows have more or less of it, not all or nothing."""
         return self.form == SCALE
+
+    @property
+    def headline(self) -> list[EffectFacts]:
+        """The effects that the first picture has room for."""
+        return _distinct(self.effects)[:_IN_PICTURE]
 
     @property
     def agreement(self) -> float:
@@ -101,9 +109,8 @@ def feature_facts(summary: Summary) -> list[FeatureFacts]:
         is_scale = row["form"] == SCALE
         mine = summary.effects[summary.effects["feature"] == name]
         sides = compared_rows(summary, k)
-        effects = _by_weight(
-            summary, [_effect(summary, one, mine, sides, is_scale) for _, one in telling(mine).iterrows()]
-        )
+        effects = [_effect(summary, one, mine, sides, is_scale) for _, one in telling(mine).iterrows()]
+        effects.sort(key=lambda one: -one.weight)
         numbers = {key: float(row[key]) for key in ("share", "lower", "upper", "explained")}
         facts.append(
             FeatureFacts(
@@ -144,45 +151,48 @@ def _effect(
     column, level, effect = str(row["column"]), row["level"], float(row["effect"])
     kind, up = summary.fit.problem.kinds[column], effect >= 0
     short = clipped(column, _LONGEST)
-    ends = percent(row["without"]), percent(row["with"])
+    ends: tuple[str, str] | None = (percent(row["without"]), percent(row["with"]))
+    told, unit = ends, ""
     if level is not None:
         what, said = f"{column} = {level}", f"{short} = {clipped(level, _LONGEST)}"
-        direction = f"{'more' if up else 'less'} often {said}"
-        moves = f"{said} becomes {'more' if up else 'less'} common"
-        return EffectFacts(
-            column, str(level), what, *ends, effect, direction, _phrase(direction, moves, ends, "", is_scale)
-        )
-    if kind.levels is not None:
+        often = f"{'more' if up else 'less'} often"
+        direction = said if up and row["with"] >= _MOSTLY else f"{often} {said}"
+        words = f"{said} becomes {'more' if up else 'less'} common" if is_scale else f"{said} {often}"
+    elif kind.levels is not None and _evenly(kind.levels) is None:
         end = kind.levels[-1 if up else 0]
         there = mine[(mine["column"] == column) & (mine["level"] == end)].iloc[0]
-        told = percent(there["without"]), percent(there["with"])
         what = f"{column} (mean position, 1 = {kind.levels[0]} to {len(kind.levels)} = {kind.levels[-1]})"
-        ends = value(kind, row["without"]), value(kind, row["with"])
         goal = clipped(end, _LONGEST)
-        direction, moves = f"{short} nearer to {goal}", f"{short} moves towards {goal}"
-        phrase = _phrase(
-            direction, moves, told if there["with"] > there["without"] else None, f"{goal}: ", is_scale
-        )
-        return EffectFacts(column, None, what, *ends, effect, direction, phrase)
-    measure, numbers = _typical(summary, column, row, sides)
-    what, unit = f"{measure} of {column}", "median " if measure == "median" else ""
-    shown = (value(kind, numbers[0]), value(kind, numbers[1])) if numbers else None
-    direction = f"{'higher' if up else 'lower'} {short}"
-    moves = f"{short} {'rises' if up else 'falls'}"
-    phrase = _phrase(direction, moves, shown, unit, is_scale)
-    return EffectFacts(column, None, what, *(shown or (UNKNOWN, UNKNOWN)), effect, direction, phrase)
+        direction = f"{short} nearer to {goal}"
+        words = f"{short} moves towards {goal}" if is_scale else direction
+        ends, unit = pair(kind, row["without"], row["with"]), f"{goal}: "
+        told = (percent(there["without"]), percent(there["with"]))
+        told = told if there["with"] > there["without"] else None
+    else:
+        measure, numbers = _typical(summary, column, row, sides)
+        what, unit = f"{measure} of {column}", "median " if measure == "median" else ""
+        ends = told = pair(kind, *numbers) if numbers else None
+        direction = f"{'higher' if up else 'lower'} {short}"
+        words = f"{short} {'rises' if up else 'falls'}" if is_scale else direction
+    phrase = words
+    if told is not None:
+        phrase += f" ({unit}{told[0]} to {told[1]})" if is_scale else f" ({unit}{told[1]}, others {told[0]})"
+    name = None if level is None else str(level)
+    seen = ~np.isnan(summary.fit.rows.x[:, summary.fit.problem.names.index(column)])
+    weight = abs(effect) * float(np.sqrt(seen.mean()))
+    return EffectFacts(column, name, what, *(ends or (UNKNOWN, UNKNOWN)), effect, direction, phrase, weight)
 
 
-def _phrase(direction: str, moves: str, ends: tuple[str, str] | None, unit: str, is_scale: bool) -> str:
-    """Return an effect as a part of a sentence, with the numbers of both sides."""
-    words = moves if is_scale else direction
-    if ends is None:
-        return words
-    return (
-        f"{words} ({unit}{ends[0]} to {ends[1]})"
-        if is_scale
-        else f"{words} ({unit}{ends[1]}, others {ends[0]})"
-    )
+def _evenly(levels: tuple[Any, ...]) -> tuple[float, float] | None:
+    """Return the first level and the step of levels that are evenly spaced numbers."""
+    try:
+        numbers = np.array([float(str(level)) for level in levels])
+    except ValueError:
+        return None
+    steps = np.diff(numbers)
+    if not steps.size or not np.isfinite(numbers).all() or not np.allclose(steps, steps[0]) or steps[0] <= 0:
+        return None
+    return float(numbers[0]), float(steps[0])
 
 
 def _typical(
@@ -190,6 +200,13 @@ def _typical(
 ) -> tuple[str, tuple[float, float] | None]:
     """Return numbers of both sides that show the effect: means, or medians where a long tail rules means."""
     x = summary.fit.rows.x[:, summary.fit.problem.names.index(column)]
+    evenly = _evenly(summary.fit.problem.kinds[column].levels or ())
+    if evenly is not None:  # the mean of levels that are numbers, from their mean position
+        start, step = evenly
+        return "mean", (
+            start + step * (float(row["without"]) - 1.0),
+            start + step * (float(row["with"]) - 1.0),
+        )
     effect, means = float(row["effect"]), (float(row["without"]), float(row["with"]))
     size = float(np.nanmax(np.abs(x), initial=0.0)) or 1.0  # avoids overflow of squares
     spread = size * float(np.nanstd(x / size))
@@ -203,12 +220,6 @@ def _typical(
 def _median(x: FloatArray) -> float:
     seen = x[~np.isnan(x)]
     return float(np.median(seen)) if seen.size else np.nan
-
-
-def _by_weight(summary: Summary, effects: list[EffectFacts]) -> list[EffectFacts]:
-    """Return effects, the largest first, but those on columns that are mostly missing later."""
-    seen = dict(zip(summary.fit.problem.names, (~np.isnan(summary.fit.rows.x)).mean(axis=0), strict=True))
-    return sorted(effects, key=lambda one: -abs(one.effect) * np.sqrt(seen[one.column]))
 
 
 def _distinct(effects: list[EffectFacts]) -> list[EffectFacts]:

@@ -15,7 +15,7 @@ from glfm.report.formatting import DASH
 
 _MOST_STRIPS = 8
 _WIDTH = 240  # parts of a strip, each of one row or the mean of some
-_SHADES = 10
+_SHADES = 20
 _PLOT = 300.0, 160.0  # width and height of the curve
 _MOST_POINTS = 15
 _MOST_COUNTS = 25

@@ -54,6 +54,18 @@ def value(kind: Kind, x: float) -> str:
     return number(x) if time is None or not math.isfinite(x) else format_days(x, time)
 
 
+def pair(kind: Kind, a: float, b: float) -> tuple[str, str]:
+    """Return two values of a column, with as many decimals as the larger needs, or more to differ."""
+    size = max(abs(a), abs(b))
+    if kind.time is None and math.isfinite(a) and math.isfinite(b) and 0.01 <= size < 1000:
+        digits = max(2 - math.floor(math.log10(size)), 0)
+        texts = [f"{x:.{digits}f}" for x in (a, b)]
+        if texts[0] != texts[1]:
+            first, second = (text.replace("-", MINUS) for text in texts)
+            return first, second
+    return value(kind, a), value(kind, b)
+
+
 def counted(n: int, noun: str, plural: str | None = None) -> str:
     """Return a number with a noun: "one row", "1,234 rows"."""
     text = _SMALL[n] if n < len(_SMALL) else f"{n:,}"

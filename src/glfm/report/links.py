@@ -9,7 +9,7 @@ import numpy as np
 from glfm.analysis.summary import Summary
 from glfm.frames.column import FloatArray
 from glfm.kinds.base import Kind
-from glfm.report.formatting import clipped, percent, value
+from glfm.report.formatting import clipped, pair, percent
 
 _MOST = 10
 _MOST_LEVELS = 12  # a column with more is nearly a name of its row, and depends on everything
@@ -63,9 +63,16 @@ def _pairs(value: FloatArray, names: list[str]) -> list[tuple[str, str, float]]:
 
 
 def _in_words(summary: Summary, a: str, b: str) -> str:
-    """Return what the observed cells of one column are at both ends of the other."""
-    names, kinds = summary.fit.problem.names, summary.fit.problem.kinds
+    """Return what the observed cells of one column are at both ends of the other, and back for two levels."""
+    kinds = summary.fit.problem.kinds
+    if kinds[a].n_levels == kinds[b].n_levels == 2:
+        return "; ".join([_contrast(summary, a, b), _contrast(summary, b, a)])
     by, of = (a, b) if _rank(kinds[a]) <= _rank(kinds[b]) else (b, a)
+    return _contrast(summary, by, of)
+
+
+def _contrast(summary: Summary, by: str, of: str) -> str:
+    names, kinds = summary.fit.problem.names, summary.fit.problem.kinds
     x, y = (summary.fit.rows.x[:, names.index(name)] for name in (by, of))
     both = ~np.isnan(x) & ~np.isnan(y)
     x, y = x[both], y[both]
@@ -74,9 +81,12 @@ def _in_words(summary: Summary, a: str, b: str) -> str:
         return "too few rows have both"
     (low, low_words), (high, high_words) = sides
     short = clipped(of, _LONGEST)
-    if kinds[of].is_ordered and not kinds[of].n_levels:
-        numbers = [value(kinds[of], float(np.median(y[side]))) for side in (low, high)]
-        return f"median {short}: {numbers[1]} where {high_words}, {numbers[0]} where {low_words}"
+    if not kinds[of].n_levels:
+        measure, numbers = "median", [float(np.median(y[side])) for side in (low, high)]
+        if numbers[0] == numbers[1]:
+            measure, numbers = "mean", [float(y[side].mean()) for side in (low, high)]
+        ends = pair(kinds[of], *numbers)
+        return f"{measure} {short}: {ends[1]} where {high_words}, {ends[0]} where {low_words}"
     levels = kinds[of].levels or ()
     shares = np.array([[(y[side] == r).mean() for r in range(len(levels))] for side in (low, high)])
     change = shares[1] - shares[0]
