@@ -16,7 +16,6 @@ from glfm.estimators.glfm import GLFM
 from glfm.frames.column import FloatArray
 from glfm.kinds import Kind
 from glfm.plots.style import save
-from glfm.posterior.alignment import feature_order, representative
 from glfm.schema import Schema
 
 if TYPE_CHECKING:
@@ -70,8 +69,7 @@ def run(
         random_state=seed,
         progress=progress,
     ).fit(clinic.frame)
-    best = model.draws_[representative(model.draws_)]
-    Z = best.Z[:, feature_order(best)]
+    Z = model.activations().to_numpy(dtype=np.float64) > 0.5
     traits = match_traits(clinic, Z)
     echo(_traits_text(traits, Z, _marks(clinic.frame, model.schema_.kinds)))
     completed = model.impute()

@@ -1,45 +1,54 @@
 """The field: what the features of each row say of its cells, in one metric for all kinds.
 
-It does not depend on the order or number of features, so that draws and chains can be averaged.
+It does not depend on the order or number of features, so that draws and chains can be averaged; and it is a
+sum over the features of a row, so that there are no more directions in it than features.
 """
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from glfm.frames.column import FloatArray
 from glfm.posterior.fit import Fit
-from glfm.posterior.rows import Rows
+from glfm.posterior.rows import Rows, TrainingRows
 from glfm.posterior.spacing import spaced
 
 _MOST_DRAWS = 100
+_MOST_ROWS = 2000  # by which columns are scaled
 
 
 class Field:
-    """Expected cells of rows under the draws of a fit, as `Kind.profile` measures them."""
+    """Means of the pseudo-observations of rows under the draws of a fit, as `Kind.metric` measures them.
+
+    Every column is scaled so that its part of the field has the variance that features explain of it: that of
+    the means over that of means and noise.
+    """
 
     def __init__(self, fit: Fit) -> None:
         self._fit = fit
         #: Numbers of the draws that are used: at most 100, evenly spaced.
         self.draws = spaced(len(fit.draws), _MOST_DRAWS)
+        counts = fit.problem.facts.level_counts
+        self._metrics = [kind.metric(counts[d]) for d, kind in enumerate(fit.problem.kinds.values())]
+        self._scales = np.ones(len(self._metrics))
+        rows, some = TrainingRows(fit), spaced(fit.problem.n_rows, _MOST_ROWS)
+        total = np.zeros(len(self._metrics))
+        for t in self.draws:
+            total += [part.var(axis=0).sum() for part in self._parts(rows, int(t), some)]
+        noise = np.array([metric[1] for metric in self._metrics])
+        self._scales = 1.0 / np.sqrt(total / self.draws.size + np.where(noise > 0.0, noise, 1.0))
 
     def of(self, rows: Rows, t: int, some: NDArray[np.intp]) -> FloatArray:
         """Return the field of some rows under draw number `t`."""
+        return np.hstack(self._parts(rows, t, some)) if self._metrics else np.zeros((some.size, 0))
+
+    def _parts(self, rows: Rows, t: int, some: NDArray[np.intp]) -> list[FloatArray]:
         problem, draw = self._fit.problem, self._fit.draws[t]
         location = rows.location(t, some, slice(0, problem.n_pseudo))
-        parts = [
-            kind.profile(
-                np.ascontiguousarray(location[:, problem.slices[d]]),
-                float(draw.variances[d]),
-                draw.thetas[d],
-                problem.facts.spreads[d],
-            )
-            for d, kind in enumerate(problem.kinds.values())
-        ]
-        return np.hstack(parts) if parts else np.zeros((some.size, 0))
+        unit = self._scales / np.sqrt(draw.variances)
+        parts = zip(problem.slices, self._metrics, strict=True)
+        return [location[:, part] @ (matrix * unit[d]) for d, (part, (matrix, _)) in enumerate(parts)]
 
     def groups(self) -> list[NDArray[np.intp]]:
         """Return the draws chain by chain; those of a single chain in two halves."""
@@ -50,7 +59,7 @@ class Field:
             return [found[0][:half], found[0][half:]]
         return found
 
-    def mean(self, rows: Rows, draws: Sequence[int] | NDArray[np.intp], some: NDArray[np.intp]) -> FloatArray:
+    def mean(self, rows: Rows, draws: NDArray[np.intp], some: NDArray[np.intp]) -> FloatArray:
         """Return the average of the field over draws."""
         total = self.of(rows, int(draws[0]), some)
         for t in draws[1:]:

@@ -347,15 +347,13 @@ class Kind(ABC):
         """Return the probability of every level for each row, rows x levels."""
         return np.empty((location.shape[0], 0))
 
-    def profile(self, location: FloatArray, variance: float, theta: FloatArray, spread: float) -> FloatArray:
-        """Return what is expected of each cell as a point, so that distances are comparable over kinds.
+    def metric(self, counts: NDArray[np.int64]) -> tuple[FloatArray, float]:
+        """Return a linear map of a cell's means, in units of noise, and the variance of noise after it.
 
-        Numbers are in standard deviations of the column, on the pseudo-scale; levels are 2 sqrt(probability),
-        so that a column of many levels weighs as much as one of two.
+        Distances between the results measure how far two rows differ in the column. `counts` are those of
+        the levels among observed cells.
         """
-        if self.n_levels:
-            return 2.0 * np.sqrt(self.probabilities(location, variance, theta))
-        return self.direction * location / math.sqrt(spread if spread > 0.0 else 1.0)
+        return self.direction * np.eye(self.n_free), 1.0
 
     # ---- distribution of a cell over draws
 

@@ -20,7 +20,6 @@ from glfm.kernels.random import fill_normals
 from glfm.kinds.base import Evidence, Noise
 from glfm.kinds.levelled import LevelledKind
 
-_GUMBEL_SD = math.pi / math.sqrt(6.0)  # of the noise under which the largest has logistic probabilities
 _POOL = 10  # observations below which levels are pooled where only prediction matters
 
 
@@ -151,16 +150,15 @@ class Categorical(LevelledKind):
             p = np.asarray(level_probabilities(location / math.sqrt(variance)))
         return p if self.shares is None else p[:, self._group] * self._weight
 
-    def profile(self, location: FloatArray, variance: float, theta: FloatArray, spread: float) -> FloatArray:
-        """Return 2 sqrt(probability); of more than two levels by logistic noise of the same variance.
+    def metric(self, counts: NDArray[np.int64]) -> tuple[FloatArray, float]:
+        """Return the first order of 2 sqrt(probability): many levels weigh as much as two.
 
-        That needs no integral, which 100 draws of a column of hundreds of levels would feel.
+        It is sqrt(p_r) (y_r - sum of p y over levels), with the shares p of levels in the column.
         """
-        if self._n_groups <= 2:
-            return super().profile(location, variance, theta, spread)
-        scaled = np.column_stack([location, np.zeros(len(location))]) * (_GUMBEL_SD / math.sqrt(variance))
-        odds = np.exp(scaled - scaled.max(axis=1, keepdims=True))
-        return np.asarray(2.0 * np.sqrt(odds / odds.sum(axis=1, keepdims=True)))
+        count = np.bincount(self._group, counts + 0.5, self._n_groups).astype(np.float64)
+        share = count / count.sum()
+        matrix = (np.eye(self._n_groups) - share[:, None]) * np.sqrt(share)
+        return matrix[: self.n_free], float(1.0 - share @ share)
 
     def log_density(
         self, x: FloatArray, location: FloatArray, variance: float, theta: FloatArray
