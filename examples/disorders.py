@@ -17,7 +17,7 @@ from glfm.datasets import load_nesarc_disorders
 
 PAPER = 3  # features
 PLAN = study.Plan(4, 200, 50, 4)
-EVERY = 12  # of so many people one is taken
+EVERY = 16  # of so many people one is taken
 # Attribute: its name in the paper, and whether the paper finds an influence.
 ATTRIBUTES = {
     "sex": ("gender", True),

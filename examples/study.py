@@ -30,7 +30,8 @@ and at least half of all large enough to be noticed ({NOTICEABLE_EFFECT:g} stand
 {NOTICEABLE_CHANGE:g} of a level's share). **Different**: one feature has the first and at least half of all directions. **Not
 confirmed**: none has. The absence of a feature and the low end of a scale are considered too. The verdict of both seeds together
 is the weaker of the two. Contrasts are of all rows with a feature against all others, so that what else these rows have
-counts too; the paper reads its features off weights, with all else equal."""
+counts too; the paper reads its features off weights, with all else equal. The number of features is **confirmed** if both seeds
+report so many yes/no features, as the paper's are, and **different** if they are so many of either form."""
 
 READING = """The features are those of the [whole posterior](../../docs/explore.md#features): axes of the average field that both halves of
 the chains, and resampled rows, find again. *Form*: "yes/no" if rows fall into two groups, else "scale"; only a yes/no feature has a share.
@@ -363,25 +364,45 @@ def verdict(seeds: Seeds, finding: Finding, opposite: bool = True) -> str:
 
 def findings_table(findings: Sequence[Finding], seeds: Seeds, paper: int, opposite: bool = True) -> str:
     """Return the paper's findings about features beside those of two seeds; the first is how many there are."""
-    counts = [len(model.features()) for model in seeds.both]
-    said = [CONFIRMED if n == paper else NOT_CONFIRMED for n in counts]
+    found = [model.features()["form"] for model in seeds.both]
+    said = [
+        CONFIRMED
+        if len(forms) == paper == (forms == "yes/no").sum()
+        else DIFFERENT
+        if len(forms) == paper
+        else NOT_CONFIRMED
+        for forms in found
+    ]
+    words = [f"{len(forms)}, of which {(forms == 'yes/no').sum()} yes/no" for forms in found]
     rows = [
         [
             f"{paper} features",
-            *(f"**{v}**: {n} are reproduced" for v, n in zip(said, counts, strict=True)),
+            *(f"**{v}**: {text}" for v, text in zip(said, words, strict=True)),
             f"**{weaker(said)}**",
         ]
     ]
     between = correlations(*seeds.both)
     names = [list(model.features().index) for model in seeds.both]
+    rests: dict[tuple[str, str], list[tuple[str, int]]] = {}
     for finding in findings:
-        found = [judge(model, finding, opposite) for model in seeds.both]
-        together = f"**{weaker(match.verdict for match in found)}**"
-        if all(match.feature for match in found):
-            i, j = (part.index(match.feature) for part, match in zip(names, found, strict=True))
-            together += f", correlation of the two {found[0].way * found[1].way * between[i, j]:.2f}"
-        rows.append([finding.words, *(f"**{match.verdict}**: {match.words}" for match in found), together])
+        matches = [judge(model, finding, opposite) for model in seeds.both]
+        for seed, match in zip(SEEDS, matches, strict=True):
+            if match.feature:
+                short = finding.words.split(":")[0]
+                rests.setdefault((seed, match.feature), []).append((short, match.way))
+        together = f"**{weaker(match.verdict for match in matches)}**"
+        if all(match.feature for match in matches):
+            i, j = (part.index(match.feature) for part, match in zip(names, matches, strict=True))
+            together += f", correlation of the two {matches[0].way * matches[1].way * between[i, j]:.2f}"
+        rows.append([finding.words, *(f"**{match.verdict}**: {match.words}" for match in matches), together])
     note = "Directions in *italics* differ from the paper, or are uncertain."
+    shared = [
+        f"{' and '.join(name for name, _ in named)} rest on "
+        f"{'the same end' if len({way for _, way in named}) == 1 else 'both ends'} of one feature, {feature} ({seed})"
+        for (seed, feature), named in rests.items()
+        if len(named) > 1
+    ]
+    note += f" Not separate findings here: {'; '.join(shared)}." if shared else ""
     return table(["the paper's finding", *SEEDS, "together"], rows) + f"\n\n{note}"
 
 
