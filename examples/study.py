@@ -396,13 +396,15 @@ def findings_table(findings: Sequence[Finding], seeds: Seeds, paper: int, opposi
             together += f", correlation of the two {matches[0].way * matches[1].way * between[i, j]:.2f}"
         rows.append([finding.words, *(f"**{match.verdict}**: {match.words}" for match in matches), together])
     note = "Directions in *italics* differ from the paper, or are uncertain."
-    shared = [
-        f"{' and '.join(name for name, _ in named)} rest on "
-        f"{'the same end' if len({way for _, way in named}) == 1 else 'both ends'} of one feature, {feature} ({seed})"
-        for (seed, feature), named in rests.items()
-        if len(named) > 1
-    ]
-    note += f" Not separate findings here: {'; '.join(shared)}." if shared else ""
+    shared: dict[str, list[str]] = {}
+    for (seed, feature), named in rests.items():
+        if len(named) > 1:
+            ends = "one end" if len({way for _, way in named}) == 1 else "both ends"
+            words_ = f"{', '.join(name for name, _ in named)} rest on {ends} of one feature"
+            shared.setdefault(words_, []).append(f"{feature} of {seed}")
+    if shared:
+        said = [f"{words_} ({', '.join(where)})" for words_, where in shared.items()]
+        note += f" Not separate findings here: {'; '.join(said)}."
     return table(["the paper's finding", *SEEDS, "together"], rows) + f"\n\n{note}"
 
 
