@@ -1,6 +1,7 @@
 """What the tests of pictures look at."""
 
 import matplotlib.pyplot as plt
+import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
@@ -24,3 +25,12 @@ def texts(ax: Axes) -> list[str]:
 
 def yticks(ax: Axes) -> list[str]:
     return [text.get_text() for text in ax.get_yticklabels()]
+
+
+def graded(n_rows: int = 200, seed: int = 0) -> pd.DataFrame:
+    """Return a table whose rows differ by degree, and fall into no groups."""
+    rng = np.random.default_rng(seed)
+    place = rng.standard_normal(n_rows)
+    frame = pd.DataFrame({f"m{i}": place + 0.5 * rng.standard_normal(n_rows) for i in range(4)})
+    frame["sick"] = np.where(place + 0.5 * rng.standard_normal(n_rows) > 0, "yes", "no")
+    return frame

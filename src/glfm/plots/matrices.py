@@ -223,7 +223,7 @@ def draw_features(
     Rows with the same features are next to each other, in order of the first scale.
     """
     is_new, ax = ax is None, canvas(ax, max(2.9, 1.0 + 0.6 * len(names)), 4.6)
-    keys: list[NDArray[Any]] = [place[:, k] < 0.5 for k in np.flatnonzero(~is_scale)]
+    keys: list[NDArray[Any]] = [place[:, k] <= 0.5 for k in np.flatnonzero(~is_scale)]
     keys += [-place[:, k] for k in np.flatnonzero(is_scale)]
     order = np.lexsort(keys[::-1]) if keys else np.arange(len(place))
     data = pd.DataFrame(place[order], index=pd.Index(rows)[order], columns=list(names))

@@ -118,7 +118,9 @@ def _sides(
         ends = often[int(np.argmin(height))], often[int(np.argmax(height))]
         low, high = ((x == r, f"{name} = {clipped(levels[r], _LONGEST)}") for r in ends)
         return low, high
-    edges = np.quantile(x, [1 / 3, 2 / 3]) if x.size else np.zeros(2)
+    if x.size < 2 * _FEWEST:
+        return None
+    edges = np.quantile(x, [1 / 3, 2 / 3])
     below, above = x <= edges[0], x > edges[1]
     if min(below.sum(), above.sum()) < _FEWEST:
         below, above = x < np.median(x), x >= np.median(x)

@@ -74,9 +74,9 @@ class TestPatterns:
         assert [panel.get_title() for panel in artists.axes] == ["pain", "change"]
         assert list(dict.fromkeys(artists.data.index.get_level_values("column"))) == ["pain", "change"]
 
-    def test_many_patterns(self, model):
-        names = list(model.patterns(features=["F1", "F2"]).index) + list(model.get_feature_names_out()[:8])
-        artists = model.plot.patterns(["ward", "change", "visits"], names)
+    def test_many_patterns(self, clinic_model):
+        names = list(clinic_model.patterns().index) + list(clinic_model.get_feature_names_out())
+        artists = clinic_model.plot.patterns(["ward", "bp_change", "visits"], names)
         assert list(artists.data.columns) == ["empirical", *dict.fromkeys(names)]
         check_picture(artists)
 
@@ -85,7 +85,7 @@ class TestPatterns:
             model.plot.patterns("state")
         with pytest.raises(SchemaError, match="ax is for one column, but 7 were chosen"):
             model.plot.patterns(ax=ax)
-        with pytest.raises(SchemaError, match="no feature 'F999'"):
+        with pytest.raises(SchemaError, match="no yes/no feature 'F999'"):
             model.plot.patterns(patterns=["F999"])
         with pytest.raises(SchemaError, match="list of names or None, not 3"):
             model.plot.patterns(3)

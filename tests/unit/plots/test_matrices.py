@@ -5,7 +5,9 @@ import pandas as pd
 import pytest
 
 import glfm
+from glfm.analysis.effects import telling
 from glfm.errors import SchemaError
+from glfm.plots.artists import GRADED
 from glfm.plots.matrices import draw_dependence
 from pictures import check_picture, texts, yticks
 from tables import QUICK, in_states
@@ -17,18 +19,15 @@ def model(states_model):
 
 
 class TestEffects:
-    def test_numbers_are_those_of_the_table(self, model):
-        artists = model.plot.effects(columns=["change", "ward", "pain"])
-        effects = model.effects().set_index(["feature", "column"])
+    def test_numbers_are_those_of_the_table(self, clinic_model):
+        artists = clinic_model.plot.effects(columns=["ward", "bp_change", "pain"])
+        effects = clinic_model.effects()
+        assert list(artists.data["column"][:3]) == ["ward", "bp_change", "pain"]
         for row in artists.data.itertuples():
-            known = effects.loc[(row.feature, row.column)]
-            if row.column == "ward":
-                known = known.loc[known["effect"].abs().idxmax()] if not known.index.is_unique else known
-                assert row.level in ("north", "south", "east")
-                assert abs(row.effect) == effects.loc[(row.feature, "ward"), "effect"].abs().max()
-            else:
-                assert row.level is None
-                assert row.effect in np.atleast_1d(known["effect"])
+            known = effects[(effects["feature"] == row.feature) & (effects["column"] == row.column)]
+            same = [known["level"].isna(), known["level"] == row.level][row.level is not None]
+            assert row.effect == known.loc[same, "effect"].item()
+            assert (row.level is None) == (row.column == "bp_change") or row.column == "pain"
             assert row.sure == (row.lower > 0 or row.upper < 0)
 
     def test_only_sure_effects_have_numbers(self, model):
@@ -44,15 +43,24 @@ class TestEffects:
             assert bool(drawn.mask[at]) != row.sure
             assert drawn.data[at] == row.effect
 
-    def test_two_levels_name_the_second(self):
+    def test_of_two_levels_the_more_frequent_one_is_named(self):
         rng = np.random.default_rng(0)
         on = rng.random(60) < 0.5
         frame = pd.DataFrame({"smoker": np.where(on, "yes", "no"), "x": 5.0 * on + rng.standard_normal(60)})
         artists = glfm.GLFM(**QUICK).fit(frame).plot.effects()
-        assert yticks(artists.axes[0]) == ["smoker = yes", "x"]
+        data = artists.data.set_index("column")
+        assert data["effect"]["smoker"] > 0
+        assert data["level"]["smoker"] == ("yes" if data["effect"]["x"] > 0 else "no")
+        assert yticks(artists.axes[0]) == [f"smoker = {data['level']['smoker']}", "x"]
+
+    def test_what_says_most_of_a_feature_is_shown(self, clinic_model):
+        data = clinic_model.plot.effects().data.set_index(["feature", "column"])
+        for name, mine in clinic_model.effects().groupby("feature"):
+            for row in telling(mine).itertuples():
+                assert data.loc[(name, row.column), "effect"] == row.effect
 
     def test_unknown_features_and_columns_are_refused(self, model):
-        with pytest.raises(SchemaError, match=r"no feature 'F0': choose one of 'F1', 'F2'"):
+        with pytest.raises(SchemaError, match=r"no feature 'F0': choose one of 'F1'"):
             model.plot.effects(features=["F0"])
         with pytest.raises(SchemaError, match="no modelled column 'nope'"):
             model.plot.effects(columns=["nope"])
@@ -96,19 +104,24 @@ class TestDependence:
 
 
 class TestShares:
-    def test_bars(self, model):
-        artists = model.plot.shares(top=3, features=["F1", "F2"])
-        table = model.patterns(3, features=["F1", "F2"])
+    def test_bars(self, clinic_model):
+        artists = clinic_model.plot.shares(top=3, features=["F1", "F2"])
+        table = clinic_model.patterns(3, features=["F1", "F2"])
         assert [bar.get_width() for bar in artists] == list(table["share"])
         assert yticks(artists.axes[0]) == list(table.index)
-        more = len(model.patterns(features=["F1", "F2"])) - 3
+        more = len(clinic_model.patterns(features=["F1", "F2"])) - 3
         assert ("more pattern" in artists.axes[0].get_xlabel()) == (more > 0)
 
-    def test_map_by_level(self, model):
-        artists = model.plot.shares(top=2, by="ward", features=["F1", "F2"])
-        table = model.patterns(2, by="ward", features=["F1", "F2"])
+    def test_map_by_level(self, clinic_model):
+        artists = clinic_model.plot.shares(top=2, by="ward", features=["F1", "F2"])
+        table = clinic_model.patterns(2, by="ward", features=["F1", "F2"])
         pd.testing.assert_frame_equal(artists.data, table)
         np.testing.assert_array_equal(artists[0].get_array().data, table)
+
+    def test_scales_make_no_patterns(self, graded_model):
+        assert list(graded_model.plot.shares().data.index) == ["none"]
+        with pytest.raises(SchemaError, match="no yes/no feature 'F1'"):
+            graded_model.plot.shares(features=["F1"])
 
     def test_by_a_column_of_many_levels(self, model):
         assert len(model.plot.shares(by="state").data) == 51
@@ -121,14 +134,42 @@ class TestShares:
 
 
 class TestRows:
-    def test_equal_rows_stand_together(self, model):
-        artists = model.plot.features(["F1", "F2"])
+    def test_equal_rows_stand_together(self, clinic_model):
+        artists = clinic_model.plot.features(["F1", "F2"])
         data = artists.data
         assert list(data.columns) == ["F1", "F2"]
-        assert sorted(data.index) == list(range(120))
-        assert (data != data.shift()).any(axis=1).sum() <= 4
+        assert sorted(data.index) == sorted(clinic_model.activations().index)
+        has = data > 0.5
+        assert (has != has.shift()).any(axis=1).sum() <= 4
         np.testing.assert_array_equal(artists[0].get_array(), data)
-        assert data["F1"].sum() == model.features().loc["F1", "rows"]
+        pd.testing.assert_frame_equal(data, clinic_model.activations().loc[data.index, ["F1", "F2"]])
+        assert has["F1"].sum() == clinic_model.features().loc["F1", "rows"]
+
+    def test_a_scale_is_a_graded_column(self, graded_model):
+        artists = graded_model.plot.features()
+        check_picture(artists)
+        assert list(graded_model.features()["form"]) == ["scale"]
+        [image] = artists
+        assert image.get_cmap() is GRADED
+        assert (np.diff(artists.data["F1"]) <= 0).all()
+        assert artists.data["F1"].nunique() > 100
+        ticks = [tick.get_text() for tick in artists.axes[0].get_xticklabels()]
+        assert ticks == ["F1 (low to high)"]
+
+    def test_share_explained(self, clinic_model):
+        artists = clinic_model.plot.explained()
+        data = artists.data
+        line, again, once = artists
+        np.testing.assert_allclose(line.get_ydata()[1:], data["explained"])
+        assert (np.diff(line.get_ydata()) >= 0).all()
+        n = len(clinic_model.features())
+        assert list(data["reproduced"][:n]) == [True] * n
+        assert not data["reproduced"][n:].any()
+        assert len(again.get_offsets()) == n
+        assert len(once.get_offsets()) == len(data) - n
+        np.testing.assert_allclose(
+            np.diff(data["explained"], prepend=0.0)[:n], clinic_model.features()["explained"]
+        )
 
     def test_holes(self, model):
         artists = model.plot.missing()

@@ -27,6 +27,7 @@ EVERY = {
     "dependence": lambda plot: plot.dependence(),
     "shares": lambda plot: plot.shares(),
     "features": lambda plot: plot.features(),
+    "explained": lambda plot: plot.explained(),
     "trace": lambda plot: plot.trace(),
     "missing": lambda plot: plot.missing(),
     "imputed": lambda plot: plot.imputed(),
@@ -45,7 +46,7 @@ class TestEvery:
         assert len(artists) > 0
         assert len(artists.data) > 0
 
-    @pytest.mark.parametrize("name", ["effects", "dependence", "shares", "features", "missing"])
+    @pytest.mark.parametrize("name", ["effects", "dependence", "shares", "features", "explained", "missing"])
     def test_draws_where_it_is_told(self, model, ax, name):
         artists = getattr(model.plot, name)(ax=ax)
         assert artists.axes == [ax]
@@ -123,7 +124,7 @@ class TestAnyTable:
         width, height = artists.figure.get_size_inches()
         assert width < 20
         assert height < 40
-        for name in ("effects", "dependence", "missing", "features", "shares"):
+        for name in ("effects", "dependence", "missing", "features", "explained", "shares"):
             check_picture(getattr(fitted.plot, name)())
 
     def test_fifty_one_levels(self):

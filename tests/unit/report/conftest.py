@@ -5,6 +5,7 @@ import pytest
 import glfm
 from glfm.report import Content, render
 from pages import Page, content_of, fitted
+from pictures import graded
 from tables import HOSTILE
 from tables import hostile as hostile_table
 
@@ -22,6 +23,11 @@ def content(clinic_model: glfm.GLFM) -> Content:
 @pytest.fixture(scope="session")
 def page(content: Content) -> Page:
     return Page(render(content))
+
+
+@pytest.fixture(scope="session")
+def graded_content() -> Content:
+    return content_of(fitted(graded(), n_warmup=60))
 
 
 @pytest.fixture(scope="session")
