@@ -276,6 +276,20 @@ def test_light_and_dark_can_be_read(browser: Any, clinic: Path) -> None:
     assert grounds[0] != grounds[1]
 
 
+def test_the_first_screen_says_what_was_found(browser: Any, clinic: Path) -> None:
+    _open(browser, clinic)
+    box = "const r = document.querySelector(arguments[0]).getBoundingClientRect(); return [r.top, r.bottom]"
+    assert browser.execute_script(box, ".lead")[1] < 400
+    assert browser.execute_script(box, ".found .strip")[1] < 800
+    places = [
+        browser.execute_script(box, f"#{name}")[0] for name in ("short", "features", "converged", "table")
+    ]
+    assert places == sorted(places)
+    widths = "return [...document.querySelectorAll('.strip')].map(s => s.getBoundingClientRect().width)"
+    assert min(browser.execute_script(widths)) > 150
+    assert browser.execute_script("return document.querySelectorAll('.strip rect:not(.track)').length") > 3
+
+
 def test_it_prints(browser: Any, clinic: Path) -> None:
     _open(browser, clinic)
     pdf = base64.b64decode(browser.execute_cdp_cmd("Page.printToPDF", {"printBackground": True})["data"])
@@ -284,7 +298,7 @@ def test_it_prints(browser: Any, clinic: Path) -> None:
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
     hidden = "return getComputedStyle(document.querySelector('nav')).display"
     assert browser.execute_script(hidden) == "none"
-    tall = "return document.querySelector('#converged details table').getBoundingClientRect().height"
+    tall = "return document.querySelector('#converged details .scroll table').getBoundingClientRect().height"
     assert browser.execute_script(tall) > 50
 
 
@@ -296,7 +310,7 @@ def test_without_javascript_all_but_the_view_is_there(browser: Any, clinic: Path
 
         shown = browser.find_element(By.TAG_NAME, "body").text
         assert "This view needs JavaScript" in shown
-        for words in ("of rows", "found in", "Surprising cells", "chains", "seed"):
+        for words in ("of rows", "Found again", "Surprising cells", "chains", "seed"):
             assert words in shown
     finally:
         browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
