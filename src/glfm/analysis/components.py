@@ -25,7 +25,7 @@ _BOTH = np.append(_COS, -_SIN), np.append(_SIN, _COS)
 _THIRD = np.column_stack([comb(3, j) * _BOTH[0] ** (3 - j) * _BOTH[1] ** j for j in range(4)])
 _FOURTH = np.column_stack([comb(4, j) * _BOTH[0] ** (4 - j) * _BOTH[1] ** j for j in range(5)])
 _MOST_SWEEPS = 40
-_NOTHING = 1e-10  # share of the variance below which a principal component is rounding
+_NOTHING = 1e-10  # share of the variance, or variance, below which a principal component is rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +50,7 @@ class Whitened:
         tall = len(centred) >= centred.shape[1]
         square, vectors = np.linalg.eigh(centred.T @ centred if tall else centred @ centred.T)
         square, vectors = square[::-1], vectors[:, ::-1]
-        kept = square > _NOTHING * max(float(square.sum()), 1e-300)
+        kept = square > _NOTHING * max(float(square.sum()), len(centred))
         self._size = np.sqrt(square[kept])
         right = vectors[:, kept] if tall else centred.T @ vectors[:, kept] / self._size
         # The sign of an eigenvector is that of its largest entry, whatever the library says.
@@ -135,7 +135,12 @@ def match_axes(a: FloatArray, b: FloatArray) -> tuple[NDArray[np.intp], FloatArr
 
     Return the column of `b` for each of `a` and the correlation of the two over rows.
     """
-    scaled = [(m - m.mean(axis=0)) / np.maximum(m.std(axis=0), 1e-300) for m in (a, b)]
-    correlation = np.asarray(scaled[0].T @ scaled[1] / len(a))
+    correlation = correlations(a, b)
     mine, theirs = linear_sum_assignment(-np.abs(correlation))
     return theirs[np.argsort(mine)].astype(np.intp), correlation[mine, theirs][np.argsort(mine)]
+
+
+def correlations(a: FloatArray, b: FloatArray) -> FloatArray:
+    """Return the correlation of every column of `a` with every column of `b`, 0 where one is constant."""
+    scaled = [(m - m.mean(axis=0)) / np.maximum(m.std(axis=0), 1e-300) for m in (a, b)]
+    return np.asarray(scaled[0].T @ scaled[1] / len(a))

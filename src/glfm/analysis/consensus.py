@@ -6,6 +6,8 @@ average field; within them the axes are those whose positions are least normal (
 There are as many as the data reproduce: the largest k for which every axis is found again, with a correlation
 of at least 0.9 over rows, by both halves of the chains and when rows are resampled.
 
+What only one row in a hundred has makes no axis: the field is bounded before axes are looked for.
+
 An axis whose positions fall into two groups is a feature that a row has or has not; another is a scale.
 """
 
@@ -20,12 +22,12 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from glfm.analysis.components import Components, Whitened, match_axes
-from glfm.analysis.field import Field
+from glfm.analysis.components import Components, Whitened, correlations, match_axes
+from glfm.analysis.field import Field, FittedRows, Located
 from glfm.frames.column import FloatArray
 from glfm.posterior.fit import Fit
-from glfm.posterior.rows import Rows, TrainingRows
 from glfm.posterior.spacing import spaced
+from glfm.sampling.problem import LocalProblem
 
 #: Correlation from which an axis counts as found again.
 REPRODUCED = 0.9
@@ -41,6 +43,7 @@ _DEPTH = 2.0  # of a valley between two groups: the lower of its sides over its 
 _SMALLEST_GROUP = 0.02
 _MOST_POSITIONS = 20_000
 _ROWS_AT_ONCE = 4096
+_FEWEST_OUTLIERS = 2  # rows on either side of a column that make no axis
 
 
 @dataclass(frozen=True)
@@ -81,14 +84,16 @@ class Consensus:
     def __init__(self, fit: Fit) -> None:
         self.fit = fit
         self._field = Field(fit)
-        self._rows = TrainingRows(fit)
+        self._rows = FittedRows(fit)
         self._some = spaced(fit.problem.n_rows, _MOST_ROWS)
         groups = self._field.groups()
         means = [self._field.mean(self._rows, group, self._some) for group in groups]
         weights = np.array([group.size for group in groups], dtype=np.float64)
-        self._mean = np.asarray(np.tensordot(weights / weights.sum(), np.array(means), axes=1))
+        mean = np.asarray(np.tensordot(weights / weights.sum(), np.array(means), axes=1))
+        low, high = _without_outliers(mean)
+        self._mean = np.clip(mean, low, high)
         self._halves = [
-            tuple(np.mean([means[g] for g in half], axis=0) for half in halves)
+            tuple(np.clip(np.mean([means[g] for g in half], axis=0), low, high) for half in halves)
             for halves in _splits(len(groups))
         ]
         self._whitened = Whitened(self._mean)
@@ -129,7 +134,7 @@ class Consensus:
                 return np.zeros(k)
             sources = [w.components(k, n_starts=2).sources(m) for w, m in zip(pair, means, strict=True)]
             first, second = (each[:, match_axes(mine, each)[0]] for each in sources)
-            alike.append([abs(np.corrcoef(first[:, i], second[:, i])[0, 1]) for i in range(k)])
+            alike.append(np.abs(np.diag(correlations(first, second))))
         return np.asarray(np.mean(alike, axis=0)) if alike else np.ones(k)
 
     def _resampled(self, found: Components, k: int, resampled: Sequence[Whitened]) -> FloatArray:
@@ -173,7 +178,8 @@ class Consensus:
         order += sorted(range(n, len(axes)), key=lambda k: -axes[k].explained)
         sources = self._components.sources(self._mean)
         moved = sources.T @ (self._mean - self._components.center)
-        pinned = self.fit.rows.pinned_rows[self._some]
+        problem = self.fit.problem
+        pinned = problem.pinned_rows[self._some] if isinstance(problem, LocalProblem) else np.zeros(0, bool)
         turned = []
         for k in order:
             axis, flip = axes[k], bool(moved[k, np.abs(moved[k]).argmax()] < 0.0)
@@ -181,7 +187,7 @@ class Consensus:
                 share = float((sources[:, k] > axis.threshold).mean())
                 if not 0.4 <= share <= 0.6:
                     flip = share > 0.5
-                if pinned.any():
+                if pinned.any():  # they are known where the rows are
                     flip = bool(np.median(sources[pinned, k]) > axis.threshold)
             directions[:, k] *= -1.0 if flip else 1.0
             flipped = axis.threshold is not None and flip
@@ -213,7 +219,7 @@ class Consensus:
 
     # ---- rows
 
-    def memberships(self, rows: Rows, t: int, some: NDArray[np.intp]) -> FloatArray:
+    def memberships(self, rows: Located, t: int, some: NDArray[np.intp]) -> FloatArray:
         """Return which rows have each reported feature under draw number `t`; of a scale, their place.
 
         The place on a scale is the share of positions, over rows and draws of the fit, that lie below.
@@ -231,7 +237,7 @@ class Consensus:
     def _sorted(self) -> FloatArray:
         return np.sort(self._pooled(self._components)[:, : self.n_reported], axis=0)
 
-    def activations(self, rows: Rows) -> FloatArray:
+    def activations(self, rows: Located) -> FloatArray:
         """Return the share of draws in which each row has each feature, and its mean place on scales."""
         out = np.zeros((rows.n_rows, self.n_reported))
         for start in range(0, rows.n_rows, _ROWS_AT_ONCE):
@@ -256,7 +262,7 @@ class Consensus:
         return self._field.draws
 
     @property
-    def rows(self) -> Rows:
+    def rows(self) -> FittedRows:
         """The rows of the fit."""
         return self._rows
 
@@ -283,6 +289,13 @@ def two_levels(positions: FloatArray) -> float | None:
     at = np.flatnonzero(depth >= best * (1.0 - 1e-9))
     middle = at[at.size // 2]
     return float(0.5 * (edges[middle] + edges[middle + 1]))
+
+
+def _without_outliers(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return between which values of each column all rows lie but the outermost one in a hundred."""
+    ordered = np.sort(matrix, axis=0)
+    left_out = min(max(_FEWEST_OUTLIERS, len(matrix) // 100), (len(matrix) - 1) // 2)
+    return ordered[left_out], ordered[len(matrix) - 1 - left_out]
 
 
 def _splits(n_groups: int) -> list[tuple[list[int], list[int]]]:

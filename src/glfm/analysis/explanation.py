@@ -212,17 +212,20 @@ def _features(summary: Summary, placed: PlacedRow, column: str, level: int | Non
     place = np.zeros(n)
     for t in consensus.draws:
         place += consensus.memberships(placed.rows, int(t), placed.itself).mean(axis=0) / consensus.draws.size
-    effects = summary.effects[summary.effects["column"] == column]
-    levels = summary.fit.problem.kinds[column].levels or ()
-    wanted = effects["level"].isna() if level is None else effects["level"] == levels[level]
-    effects = effects[wanted]
+    ends = pd.DataFrame(
+        {"without": np.full(n, np.nan), "with": np.nan}
+    )  # unknown without the cells of the fit
+    if summary.fit.frame is not None:
+        effects = summary.effects[summary.effects["column"] == column]
+        levels = summary.fit.problem.kinds[column].levels or ()
+        ends = effects[effects["level"].isna() if level is None else effects["level"] == levels[level]]
     scale = np.array([axis.is_scale for axis in consensus.axes[:n]], dtype=np.bool_)
     table = pd.DataFrame(
         {
             "probability": place,
             "share": np.where(scale, 0.5, consensus.probabilities.mean(axis=0)),
-            "without": effects["without"].to_numpy(dtype=np.float64),
-            "with": effects["with"].to_numpy(dtype=np.float64),
+            "without": ends["without"].to_numpy(dtype=np.float64),
+            "with": ends["with"].to_numpy(dtype=np.float64),
         },
         index=pd.Index(summary.names, name="feature", dtype=object),
     )

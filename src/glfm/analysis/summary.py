@@ -110,7 +110,7 @@ class Summary:
                 consensus.memberships(consensus.rows, int(t), np.arange(self._problem.n_rows)).mean(axis=0)
                 for t in consensus.draws[spaced(consensus.draws.size, _SHARE_DRAWS)]
             ]
-        ).reshape(-1, n)
+        ).reshape(-1 if n else 1, n)
         low, high = central(share, _MASS)
         table = pd.DataFrame(
             {
@@ -156,7 +156,7 @@ class Summary:
 
     def activations(self, rows: Rows) -> dict[str, FloatArray]:
         """Return the probability of each feature for each row, and the mean place on each scale."""
-        of_fit = rows is self.consensus.rows or isinstance(rows, TrainingRows)
+        of_fit = isinstance(rows, TrainingRows)
         share = self.consensus.probabilities if of_fit else self.consensus.activations(rows)
         return {name: share[:, k] for k, name in enumerate(self.names)}
 

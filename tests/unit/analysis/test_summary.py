@@ -1,4 +1,4 @@
-"""Features, patterns, effects and densities: tables that a person reads, against what draws say."""
+"""Features, patterns, effects and densities: tables that a person reads, against the table itself."""
 
 import numpy as np
 import pandas as pd
@@ -6,7 +6,7 @@ import pytest
 
 import glfm
 from glfm.analysis.effects import implications, noticeable
-from glfm.analysis.summary import Summary, feature_status
+from glfm.analysis.summary import Summary
 from glfm.errors import SchemaError
 from glfm.posterior.alignment import Alignment, representative
 from tables import QUICK, people
@@ -15,23 +15,6 @@ from tables import QUICK, people
 @pytest.fixture
 def model(people_model):
     return people_model
-
-
-def whole_rows():
-    return people(40).drop(columns="name").dropna()
-
-
-@pytest.fixture(scope="module")
-def one():
-    """Return a model with a single draw, of which everything can be computed by hand."""
-    return glfm.GLFM({"weight": "real"}, **{**QUICK, "n_chains": 1, "n_draws": 1}).fit(whole_rows())
-
-
-def aligned_weights(model) -> tuple[np.ndarray, np.ndarray]:
-    """Return bias weights, and the weights of F1, F2, ... of a single draw."""
-    draw = model.draws_[0]
-    order = np.argsort(-draw.Z.sum(axis=0), kind="stable")
-    return draw.weights[0], draw.weights[1:][order]
 
 
 class TestRepresentative:
@@ -49,49 +32,31 @@ class TestRepresentative:
 class TestFeatures:
     def test_columns(self, model):
         table = model.features()
-        assert list(table) == ["share", "lower", "upper", "rows", "stability", "status", "implications"]
-        assert table["share"].between(0, 1).all()
-        assert (table["lower"] <= table["upper"]).all()
-        assert set(table["status"]) <= {"clear", "faint", "rare", "everywhere", "unstable", "single"}
+        numbers = ["share", "lower", "upper", "rows", "explained", "reproducibility", "stability"]
+        assert list(table) == ["form", *numbers, "status", "implications"]
+        assert set(table["form"]) <= {"yes/no", "scale"}
+        yes_no = table[table["form"] == "yes/no"]
+        assert yes_no["share"].between(0, 1).all()
+        assert (yes_no["lower"] <= yes_no["upper"]).all()
+        assert set(table["status"]) <= {"clear", "faint", "rare"}
+        assert (table[["reproducibility", "stability"]] >= 0.9).all(axis=None)
 
     def test_the_planted_traits_are_clear_and_said_in_words(self, model):
         clear = model.features().query("status == 'clear'")
         words = " ".join(clear["implications"])
-        assert "weight from" in words
-        assert "pulse from" in words
-        assert "P(diet = strict)" in words
+        assert "higher weight (" in words
+        assert "higher pulse (" in words
+        assert "more often diet = strict (" in words or "more often diet = free (" in words
+        assert "less often diet" not in words
         assert "town" not in words
-        assert (clear["stability"] >= 0.5).all()
-
-    def test_a_feature_of_one_row_is_told_apart(self, model):
-        table = model.features()
-        single = table[table["rows"] == 1]
-        assert (single["status"] == "single").all()
-        assert (table.loc[table["status"] == "single", "rows"] == 1).all()
-
-    @pytest.mark.parametrize(
-        ("changes", "has_effect", "status"),
-        [
-            ({}, True, "clear"),
-            ({}, False, "faint"),
-            ({"rows": 1, "stability": 0.1}, True, "single"),
-            ({"stability": 0.49}, True, "unstable"),
-            ({"stability": 0.5}, True, "clear"),
-            ({"share": 0.02}, True, "rare"),
-            ({"share": 0.98}, True, "everywhere"),
-        ],
-    )
-    def test_status(self, changes, has_effect, status):
-        row = pd.Series({"share": 0.3, "rows": 30, "stability": 0.9} | changes)
-        assert feature_status(row, has_effect) == status
 
     def test_it_is_a_copy(self, model):
         table = model.features()
         table["share"] = 9.0
-        assert (model.features()["share"] <= 1.0).all()
+        assert not (model.features()["share"] > 1.0).any()
 
     def test_more_draws_are_read_anew(self):
-        model = glfm.GLFM(**{**QUICK, "n_draws": 4}).fit(people(30).drop(columns="name"))
+        model = glfm.GLFM(**{**QUICK, "n_draws": 4}).fit(people(60).drop(columns="name"))
         before = model.features()
         after = model.continue_fit(2).features()
         pd.testing.assert_frame_equal(after, Summary(model.fit_).features)
@@ -105,37 +70,35 @@ class TestFeatures:
         assert list(model.density("town")) == ["empirical", "none"]
 
 
+def weights_of_rows(model, feature: str) -> np.ndarray:
+    """Return the probability of a yes/no feature per row, over which means with it are taken."""
+    return model.activations()[feature].to_numpy(dtype=float)
+
+
 class TestEffects:
-    def test_a_number_by_hand(self, one):
-        draw, d = one.draws_[0], list(one.schema_.kinds).index("weight")
-        _, weights = aligned_weights(one)
-        part = draw.layout.slices[d]
-        location = draw.activations @ draw.weights[:, part]
-        sd = np.sqrt(location.var() + draw.variances[d])
-        found = one.effects().query("column == 'weight'")
-        np.testing.assert_allclose(found["effect"], weights[:, part.start] / sd)
-        kind = one.schema_["weight"]
-        unit = kind.scale * (kind.unit or 1.0)
-        np.testing.assert_allclose(found["with"] - found["without"], weights[:, part.start] * unit, rtol=1e-6)
-        assert found["level"].isna().all()
+    """With and without a feature: what the observed cells of these rows are."""
+
+    @pytest.mark.parametrize("column", ["weight", "visits", "noise"])
+    def test_a_number_against_the_table(self, model, column):
+        frame = people()
+        feature = model.features().query("form == 'yes/no'").index[0]
+        has = weights_of_rows(model, feature) > 0.5
+        found = model.effects().query("feature == @feature and column == @column").iloc[0]
+        assert found["with"] == pytest.approx(frame.loc[has, column].mean(), rel=0.05, abs=0.1)
+        assert found["without"] == pytest.approx(frame.loc[~has, column].mean(), rel=0.05, abs=0.1)
+        assert found["level"] is None
+        assert found["lower"] <= found["effect"] <= found["upper"]
 
     @pytest.mark.parametrize("column", ["diet", "town", "mood"])
-    def test_levels_by_hand(self, one, column):
-        draw, d = one.draws_[0], list(one.schema_.kinds).index(column)
-        kind, part = one.schema_[column], draw.layout.slices[d]
-        _, weights = aligned_weights(one)
-        order = np.argsort(-draw.Z.sum(axis=0), kind="stable")
-        found = one.effects().query("column == @column and feature == 'F1' and level == level")
-        off = draw.activations.copy()
-        off[:, 1 + order[0]] = 0.0
-        without = off @ draw.weights[:, part]
-        for what, location in (("without", without), ("with", without + weights[0, part])):
-            p = kind.probabilities(location, float(draw.variances[d]), draw.thetas[d]).mean(axis=0)
-            np.testing.assert_allclose(found[what], p, atol=2e-4)
-        share = np.bincount(draw.x[:, d].astype(int), minlength=kind.n_levels)
-        share = (share + 0.5) / (share.sum() + 0.5 * kind.n_levels)
-        unit = np.sqrt(share * (1.0 - share))
-        np.testing.assert_allclose(found["effect"], (found["with"] - found["without"]) / unit, rtol=1e-6)
+    def test_levels_against_the_table(self, model, column):
+        frame = people()
+        feature = model.features().query("form == 'yes/no'").index[0]
+        has = weights_of_rows(model, feature) > 0.5
+        found = model.effects().query("feature == @feature and column == @column and level == level")
+        for what, rows in (("with", has), ("without", ~has)):
+            share = frame.loc[rows, column].value_counts(normalize=True)
+            np.testing.assert_allclose(found[what], [share.get(v, 0.0) for v in found["level"]], atol=0.05)
+            assert found[what].sum() == pytest.approx(1.0)
 
     def test_an_ordinal_has_a_direction_and_levels(self, model):
         mine = model.effects().query("feature == 'F1' and column == 'mood'")
@@ -170,8 +133,22 @@ class TestWords:
 
     def test_largest_first_and_faint_left_out(self):
         table = self.table(a={"effect": 0.6}, b={"effect": 1.5}, c={"effect": 0.4})
-        assert implications(table) == ["raises b from 1 to 2", "raises a from 1 to 2"]
-        assert implications(table, most=1) == ["raises b from 1 to 2"]
+        assert implications(table) == ["higher b (2, others 1)", "higher a (2, others 1)"]
+        assert implications(table, most=1) == ["higher b (2, others 1)"]
+
+    def test_means_that_differ_the_other_way_are_not_shown(self):
+        assert implications(self.table(a={"effect": 0.6, "with": 0.5})) == ["higher a"]
+
+    def test_of_two_levels_the_one_that_gains_is_named(self):
+        common = {"feature": "F1", "column": "children", "effect": 1.0, "lower": 0.5, "upper": 1.5}
+        table = pd.DataFrame(
+            [
+                common
+                | {"level": "0", "without": 0.8, "with": 0.2, "effect": -1.0, "lower": -2, "upper": -1},
+                common | {"level": "1", "without": 0.2, "with": 0.8},
+            ]
+        )
+        assert implications(table) == ["more often children = 1 (80%, others 20%)"]
 
     def test_an_interval_with_zero_is_not_noticed(self):
         table = self.table(a={"effect": 0.6, "lower": -0.1})
@@ -189,38 +166,38 @@ class TestWords:
                 | {"without": 0.24, "with": 0.17, "effect": -0.1},
             ]
         )
-        assert implications(table) == ["raises P(fate = dead) from 0.26 to 0.53"]
+        assert implications(table) == ["more often fate = dead (53%, others 26%)"]
 
 
 class TestPatterns:
     def test_counts(self, model):
-        reference = Alignment.of(model.draws_).reference
+        features = Summary(model.fit_).traits
+        has = model.activations()[features].to_numpy(dtype=float) > 0.5
         table = model.patterns()
-        assert table["rows"].sum() == len(reference)
+        assert table["rows"].sum() == len(has)
         assert table["share"].sum() == pytest.approx(1.0)
         assert table["rows"].is_monotonic_decreasing
-        features = list(model.features().index)
         for name, row in table.iterrows():
-            has = row[features].to_numpy(dtype=bool)
-            assert (reference == has).all(axis=1).sum() == row["rows"]
-            assert name == (" + ".join(f for f, on in zip(features, has, strict=True) if on) or "none")
+            pattern = row[features].to_numpy(dtype=bool)
+            assert (has == pattern).all(axis=1).sum() == row["rows"]
+            assert name == (" + ".join(f for f, on in zip(features, pattern, strict=True) if on) or "none")
 
     def test_top_and_some_features(self, model):
         assert len(model.patterns(2)) == 2
-        table = model.patterns(features=["F2"])
-        assert set(table.index) == {"none", "F2"}
-        assert table.loc["F2", "share"] == pytest.approx(model.features().loc["F2", "share"])
+        name = Summary(model.fit_).traits[-1]
+        table = model.patterns(features=[name])
+        assert set(table.index) == {"none", name}
+        assert table.loc[name, "rows"] == model.features().loc[name, "rows"]
 
     @pytest.mark.parametrize("by", ["town", "visits", "diet"])
     def test_by_a_column(self, model, by):
-        frame = people()
-        table = model.patterns(2, by=by, features=["F1", "F2"])
+        frame, names = people(), Summary(model.fit_).traits[:2]
+        table = model.patterns(2, by=by, features=names)
         np.testing.assert_allclose(table.sum(axis=1), 1.0)
         assert list(table)[-1] == "other"
-        value = table.index[0]
-        Z = Alignment.of(model.draws_).reference[:, :2]
-        rows = (frame[by] == value).to_numpy()
-        has = [feature in str(table.columns[0]) for feature in ("F1", "F2")]
+        Z = model.activations()[names].to_numpy(dtype=float) > 0.5
+        rows = (frame[by] == table.index[0]).to_numpy()
+        has = [feature in str(table.columns[0]) for feature in names]
         assert table.iloc[0, 0] == pytest.approx((Z[rows] == has).all(axis=1).mean())
 
     @pytest.mark.parametrize(
@@ -229,7 +206,7 @@ class TestPatterns:
             ({"by": "planet"}, "no column 'planet'"),
             ({"by": "noise"}, "different values"),
             ({"top": 0}, "from 1 on"),
-            ({"features": ["F99"]}, "no feature 'F99'"),
+            ({"features": ["F99"]}, "no yes/no feature 'F99'"),
             ({"features": "F1"}, "list of names"),
         ],
     )
@@ -243,28 +220,37 @@ class TestPatterns:
 
 class TestDensity:
     @pytest.mark.parametrize("column", ["diet", "mood", "town"])
-    def test_levels_by_hand(self, one, column):
-        bias, weights = aligned_weights(one)
-        draw, d = one.draws_[0], list(one.schema_.kinds).index(column)
-        part, kind = draw.layout.slices[d], one.schema_[column]
-        table = one.density(column, ["none", "F1"])
-        assert list(table.index) == list(kind.levels)
-        for name, location in (("none", bias[part]), ("F1", bias[part] + weights[0, part])):
-            p = kind.probabilities(location[None], float(draw.variances[d]), draw.thetas[d])[0]
-            np.testing.assert_allclose(table[name], p)
-        share = whole_rows()[column].value_counts(normalize=True)
-        np.testing.assert_allclose(table["empirical"], [share.get(level, 0.0) for level in kind.levels])
+    def test_levels_are_those_of_the_rows_with_the_pattern(self, model, column):
+        frame, table = people(), model.density(column)
+        share = frame[column].value_counts(normalize=True)
+        np.testing.assert_allclose(table["empirical"], [share.get(v, 0.0) for v in table.index])
+        features = Summary(model.fit_).traits
+        has = model.activations()[features].to_numpy(dtype=float) > 0.5
+        pattern = table.columns[1]
+        rows = (has == [name in pattern.split(" + ") for name in features]).all(axis=1)
+        seen = frame.loc[rows, column].value_counts(normalize=True)
+        np.testing.assert_allclose(table[pattern], [seen.get(v, 0.0) for v in table.index], atol=0.15)
+        np.testing.assert_allclose(table.sum(), 1.0)
 
-    def test_numbers_by_hand(self, one):
-        bias, weights = aligned_weights(one)
-        draw, d = one.draws_[0], list(one.schema_.kinds).index("weight")
-        part, kind = draw.layout.slices[d], one.schema_["weight"]
-        grid = np.linspace(50, 120, 11)
-        table = one.density("weight", [["F2", "F1"]], grid)
-        location = np.tile(bias[part] + weights[:2, part].sum(axis=0), (11, 1))
-        log_density = kind.log_density(grid, location, float(draw.variances[d]), draw.thetas[d])
-        np.testing.assert_allclose(table["F1 + F2"], np.exp(log_density))
-        assert list(table.index) == list(grid)
+    @pytest.mark.parametrize("column", ["diet", "mood", "town", "weight", "visits"])
+    def test_shares_times_distributions_add_up_to_the_column(self, model, column):
+        shares = model.patterns()["share"]
+        table = model.density(column, list(shares.index))
+        total = (table[list(shares.index)] * shares).sum(axis=1)
+        if model.schema_[column].n_levels:
+            np.testing.assert_allclose(total, table["empirical"], atol=0.05)
+        else:  # in place of a histogram, the share below the middle of the column
+            at = table.index.to_numpy(dtype=float)
+            below = at <= people()[column].median()
+            mass = total[below].sum() / total.sum()
+            assert mass == pytest.approx((people()[column] <= people()[column].median()).mean(), abs=0.08)
+
+    def test_a_pattern_that_no_row_has_is_unknown(self, model):
+        names, table = Summary(model.fit_).traits, model.patterns()
+        absent = [p for p in ("none", *names, " + ".join(names)) if p not in table.index]
+        for pattern in absent:
+            assert model.density("diet", [pattern])[pattern].isna().all()
+        assert model.density("diet", [table.index[0]]).notna().all(axis=None)
 
     def test_densities_hold_most_of_the_mass(self, model):
         for column in ("weight", "pulse", "noise"):
@@ -292,7 +278,7 @@ class TestDensity:
         [
             (("planet",), "no modelled column 'planet'"),
             (("name",), "no modelled column 'name'"),
-            (("diet", ["F99"]), "no feature 'F99'"),
+            (("diet", ["F99"]), "no yes/no feature 'F99'"),
             (("diet", None, [1.0]), "a grid is for columns of numbers"),
         ],
     )
