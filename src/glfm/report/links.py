@@ -12,6 +12,7 @@ from glfm.kinds.base import Kind
 from glfm.report.formatting import clipped, pair, percent
 
 _MOST = 10
+_MOST_PARTNERS = 4
 _MOST_LEVELS = 12  # a column with more is nearly a name of its row, and depends on everything
 _FEWEST = 10  # cells of a side of a contrast
 _TINY = 0.01  # nats: columns with a correlation of 0.14
@@ -36,6 +37,7 @@ class Links:
     pairs: list[Link]
     strongest: float  # mutual information of the strongest, of all columns
     left_out: list[str]  # columns of many levels
+    by_column: list[tuple[str, list[tuple[str, float]]]]  # each column with those that tell most of it
 
     @property
     def is_nothing(self) -> bool:
@@ -53,7 +55,15 @@ def strongest_links(summary: Summary) -> Links:
     pairs = [pair for pair in everywhere if pair[0] in kept and pair[1] in kept and pair[2] >= _TINY][:_MOST]
     largest = max([pair[2] for pair in pairs], default=1.0)
     links = [Link(a, b, mi, mi / largest, _in_words(summary, a, b)) for a, b, mi in pairs]
-    return Links(links, everywhere[0][2] if everywhere else 0.0, left_out)
+    by_column = [(name, _partners(name, kept, everywhere)) for name in kept]
+    strongest = everywhere[0][2] if everywhere else 0.0
+    return Links(links, strongest, left_out, [one for one in by_column if one[1]])
+
+
+def _partners(name: str, kept: list[str], pairs: list[tuple[str, str, float]]) -> list[tuple[str, float]]:
+    """Return the columns that tell most of one, the first first."""
+    found = [(b if a == name else a, mi) for a, b, mi in pairs if name in (a, b) and mi >= _TINY]
+    return [one for one in found if one[0] in kept][:_MOST_PARTNERS]
 
 
 def _pairs(value: FloatArray, names: list[str]) -> list[tuple[str, str, float]]:
@@ -90,7 +100,10 @@ def _contrast(summary: Summary, by: str, of: str) -> str:
     levels = kinds[of].levels or ()
     shares = np.array([[(y[side] == r).mean() for r in range(len(levels))] for side in (low, high)])
     change = shares[1] - shares[0]
-    r = int(change.argmax() if len(levels) == 2 else np.abs(change).argmax())
+    if len(levels) == 2 and change[1] < 0:  # the last of two is "yes" rather than "no", and comes with more
+        shares, change = shares[::-1], -change
+        high_words, low_words = low_words, high_words
+    r = 1 if len(levels) == 2 else int(np.abs(change).argmax())
     said = f"{short} = {clipped(levels[r], _LONGEST)}"
     return f"{said}: {percent(shares[1, r])} where {high_words}, {percent(shares[0, r])} where {low_words}"
 
