@@ -8,7 +8,6 @@ import pytest
 import glfm
 from glfm.analysis import explanation
 from glfm.errors import DataError, SchemaError
-from glfm.posterior.row_choice import read_rows
 from tables import QUICK, people
 
 ENDS = ["value", "lower", "upper"]
@@ -81,28 +80,19 @@ class TestExplain:
     def few(self, monkeypatch):
         monkeypatch.setattr(explanation, "PLACINGS", 200)
 
-    def test_features_by_hand(self, one):
+    def test_features_by_hand(self, model):
         row = {"weight": 100.0, "diet": "strict", "noise": 0.2}
-        found = one.explain(row, "pulse")
-        draw, d = one.draws_[0], 1
-        order = np.argsort(-draw.Z.sum(axis=0), kind="stable")
-        placed = explanation.PlacedRow(
-            read_rows(one.fit_, row)[1][0], np.array([0, 2, 3]), one.fit_.with_draws([draw]), 1
-        )
-        z = placed.rows.features(0)[placed.itself]
-        assert len(z) == 200
-        location = placed.rows.location(0, placed.itself, one.fit_.problem.slices[d])[:, 0]
-        link, share = one.fit_.problem.kinds["pulse"].link, draw.Z.mean(axis=0)
-        for name, table in found.features.iterrows():
-            k = order[int(name[1:]) - 1]
-            b = draw.weights[1 + k, d]
-            assert table["probability"] == pytest.approx(z[:, k].mean())
-            assert table["without"] == pytest.approx(link.forward(location - z[:, k] * b).mean())
-            assert table["with"] == pytest.approx(link.forward(location + (1 - z[:, k]) * b).mean())
-            wanted = (z[:, k].mean() - share[k]) * (table["with"] - table["without"])
-            assert table["contribution"] == pytest.approx(wanted)
-        assert len(found.features) == draw.n_features
-        assert found.features["contribution"].abs().is_monotonic_decreasing
+        found = model.explain(row, "pulse").features
+        table, share = model.effects().query("column == 'pulse'"), model.activations().mean()
+        for name, line in found.iterrows():
+            ends = table[table["feature"] == name].iloc[0]
+            assert 0.0 <= line["probability"] <= 1.0
+            assert line["share"] == pytest.approx(share[name])
+            assert (line["without"], line["with"]) == (ends["without"], ends["with"])
+            wanted = (line["probability"] - line["share"]) * (line["with"] - line["without"])
+            assert line["contribution"] == pytest.approx(wanted)
+        assert set(found.index) == set(model.features().index)
+        assert found["contribution"].abs().is_monotonic_decreasing
 
     def test_the_right_column_and_feature_stand_behind(self, model):
         found = model.explain({"weight": 101.0, "pulse": 61.0, "visits": 1, "noise": 0.0}, "diet")
