@@ -211,7 +211,8 @@ def _features(summary: Summary, placed: PlacedRow, column: str, level: int | Non
     consensus, n = summary.consensus, len(summary.names)
     place = np.zeros(n)
     for t in consensus.draws:
-        place += consensus.memberships(placed.rows, int(t), placed.itself).mean(axis=0) / consensus.draws.size
+        place += consensus.memberships(placed.rows, int(t), placed.itself).sum(axis=0)
+    place /= consensus.draws.size * placed.itself.size
     ends = pd.DataFrame(
         {"without": np.full(n, np.nan), "with": np.nan}
     )  # unknown without the cells of the fit
