@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
-import numpy as np
+from numpy.typing import NDArray
 
 from glfm.errors import FitWarning, SchemaError, check_name, listing
 from glfm.frames.column import Column
 from glfm.frames.frame import Frame
-from glfm.kinds import KINDS, Kind, find_kind
+from glfm.kinds import Kind
+from glfm.kinds.ordinal import Ordinal
+from glfm.schema.blanks import Levels, explain_holes, few_levels
+from glfm.schema.guesses import DATES, find_questionnaire, guess_kind, is_graded
+from glfm.schema.messy import find_messes, is_zip
 
-_FEW = 20  # a column with at most this many distinct values is never taken for an id
-_ID_NAME = re.compile(
-    r"(^|[^a-zA-Z])(id|key|code|uuid|no|nr|number|index)$|[a-z]Id$|ID$|patno$", re.IGNORECASE
-)
-_ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}([ T]\d{2}:|$)")
-_DATES = "looks like dates: call it real to model it in days"
+
+@dataclass
+class _Seen:
+    """What the columns without a given kind showed, for warnings and for rules about several columns."""
+
+    ignored: dict[str, str] = field(default_factory=dict)
+    empty: list[str] = field(default_factory=list)
+    orders: dict[str, tuple[object, ...]] = field(default_factory=dict)
+    messes: list[str] = field(default_factory=list)
+    graded: dict[str, tuple[float, ...]] = field(default_factory=dict)
+    holes: dict[str, NDArray[Any]] = field(default_factory=dict)
+    levels: dict[str, Levels] = field(default_factory=dict)
 
 
 def infer_kinds(
@@ -39,8 +50,7 @@ def infer_kinds(
         check_name(name, table.names, "column")
     kinds: dict[str, Kind | None] = {}
     reasons: dict[str, str] = {}
-    ignored: dict[str, str] = {}
-    empty = []
+    seen = _Seen()
     for name in table.names:
         if name in given and given[name] is None:
             kinds[name], reasons[name] = None, given_reasons[name]
@@ -48,22 +58,44 @@ def infer_kinds(
         column = table.column(name)
         _refuse(column, given.get(name))
         if name in given:
-            kind, reasons[name] = given[name], given_reasons[name]
+            kinds[name], reasons[name] = given[name], given_reasons[name]
         else:
-            kind, reasons[name] = _choose(column)
-            if kind is None:
-                ignored[name] = reasons[name]
-        if kind is not None and not column.observed.size:
-            empty.append(name)
-        if kind is not None and predictive:
-            kind = kind.to_predict()
-        kinds[name] = None if kind is None else _learn(kind, column)
+            kinds[name], reasons[name] = guess_kind(column)
+            _note(column, kinds[name], reasons[name], seen)
+        if kinds[name] is not None and not column.observed.size:
+            seen.empty.append(name)
+        if (levels := few_levels(column)) is not None:
+            seen.levels[name] = levels
+    for name, reason in find_questionnaire(seen.graded).items():
+        kinds[name], reasons[name] = Ordinal(), reason
     if all(kind is None for kind in kinds.values()):
         raise SchemaError(
             f"Every column is ignored ({listing(kinds)}): give the kind of at least one in the schema."
         )
-    _warn(ignored, empty)
+    for name, kind in kinds.items():
+        if kind is not None:
+            kinds[name] = _learn(kind.to_predict() if predictive else kind, table.column(name))
+    _warn(seen)
     return kinds, reasons
+
+
+def _note(column: Column, kind: Kind | None, reason: str, seen: _Seen) -> None:
+    """Note what a column without a given kind showed."""
+    seen.messes.extend(find_messes(column))
+    if is_zip(column):
+        seen.messes.append(
+            f"Column {column.name!r} looks like zip codes, as numbers, which have no zeros in front: read it as "
+            f'text, dtype={{{column.name!r}: "string"}}, or set it to "ignore".'
+        )
+    if kind is None:
+        seen.ignored[column.name] = reason
+        return
+    if column.type == "string" and kind.is_ordered and kind.levels:
+        seen.orders[column.name] = kind.levels
+    if kind.name == "count" and is_graded(column):
+        seen.graded[column.name] = column.distinct
+    if column.missing.any() and column.observed.size:
+        seen.holes[column.name] = column.missing
 
 
 def _learn(kind: Kind, column: Column) -> Kind:
@@ -77,43 +109,9 @@ def _learn(kind: Kind, column: Column) -> Kind:
     return learnt
 
 
-def _choose(column: Column) -> tuple[Kind | None, str]:
-    """Return the kind of a column that has none in the schema, and the reason."""
-    reason = _why_ignored(column)
-    if reason is not None:
-        return None, reason
-    if not column.observed.size and not column.declared_levels and column.type != "bool":
-        return find_kind("real"), "no observed cell"
-    for cls in sorted(KINDS.values(), key=lambda cls: cls.priority):
-        reason = cls.claim(column)
-        if reason is not None:
-            return cls(), reason
-    raise SchemaError(
-        f'Column {column.name!r} looks like none of {", ".join(KINDS)}: name its kind or set it to "ignore".'
-    )
-
-
-def _why_ignored(column: Column) -> str | None:
-    n_distinct, n_observed = len(column.distinct), column.observed.size
-    if n_distinct <= _FEW:
-        return None
-    if column.type == "string" and all(map(_ISO_DATE.match, column.distinct)):
-        return _DATES
-    if column.type in ("string", "category") and 4 * n_distinct > n_observed:
-        return f"looks like an id or free text: {n_distinct} values in {n_observed} cells"
-    if column.is_whole and n_distinct == n_observed:
-        if np.all(np.diff(column.distinct) == 1):
-            return "looks like a row number: every value once, in steps of 1"
-        if np.all(np.diff(column.observed) > 0):
-            return "looks like a row number: whole numbers that grow from row to row"
-        if _ID_NAME.search(column.name):
-            return "looks like an id: every value once, and the name says so"
-    return None
-
-
 def _refuse(column: Column, given: Kind | None) -> None:
     """Refuse a column that no kind can model, or that needs an explicit kind."""
-    if column.type == "date" and (given is None or not given.is_number):
+    if column.type == "date" and given is not None and not given.is_number:
         raise SchemaError(
             f'Column {column.name!r} holds dates or times: say in the schema that it is "real", which models '
             'it in days, or set it to "ignore".'
@@ -133,20 +131,32 @@ def _is_hashable(column: Column) -> bool:
         return False
 
 
-def _warn(ignored: Mapping[str, str], empty: list[str]) -> None:
-    if ignored:
-        name, reason = next(iter(ignored.items()))
-        kind = "real" if reason == _DATES else "categorical"
-        warnings.warn(
-            f"Ignoring {listing(ignored)}, which look like ids, dates, row numbers or free text: to model "
-            f'one, name its kind in the schema, as in {{{name!r}: "{kind}"}}; to agree, say "ignore".',
-            FitWarning,
-            stacklevel=5,
+def _warn(seen: _Seen) -> None:
+    sentences = list(seen.messes)
+    if seen.ignored:
+        name, reason = next(iter(seen.ignored.items()))
+        kind = "real" if reason == DATES else "categorical"
+        sentences.append(
+            f"Ignoring {listing(seen.ignored)}, which look like ids, dates, row numbers or free text: to model "
+            f'one, name its kind in the schema, as in {{{name!r}: "{kind}"}}; to agree, say "ignore".'
         )
-    if empty:
-        warnings.warn(
-            f"No cell is observed in {listing(empty)}: it is kept and drawn from its prior; set it to "
-            '"ignore" to leave it out.',
-            FitWarning,
-            stacklevel=5,
+    if seen.empty:
+        sentences.append(
+            f"No cell is observed in {listing(seen.empty)}: it is kept and drawn from its prior; set it to "
+            '"ignore" to leave it out.'
         )
+    if seen.orders:
+        name, levels = next(iter(seen.orders.items()))
+        sentences.append(
+            f"An order was read into the levels of {listing(seen.orders)}, as {' < '.join(map(str, levels))}: to "
+            f'undo it, say {{{name!r}: "categorical"}} in the schema; to agree, "ordinal" with these levels.'
+        )
+    blank = explain_holes(seen.holes, seen.levels)
+    if blank:
+        name, (other, values) = next(iter(blank.items()))
+        sentences.append(
+            f"A hole may mean 'none' rather than 'unknown' in {listing(blank)}: {name!r} is blank just where "
+            f"{other!r} is {listing(values, 3)}; give it a level of its own, or do not use the values filled in."
+        )
+    for sentence in sentences:
+        warnings.warn(sentence, FitWarning, stacklevel=5)
