@@ -16,6 +16,9 @@ from glfm.kinds import Kind
 from glfm.storage.archive import expansion_limit
 
 _EXTENSIONS = (".csv", ".csv.gz", ".parquet", ".json")
+#: Texts of a missing cell in csv files, besides an empty one. "None" is one only between numbers: it is a level
+#: beside others, as of complaints.
+_NA = "#N/A|#N/A N/A|#NA|-1.#IND|-1.#QNAN|-NaN|-nan|1.#IND|1.#QNAN|<NA>|N/A|NA|NULL|NaN|n/a|nan|null".split("|")
 
 
 def check_extension(path: Path) -> str:
@@ -38,8 +41,8 @@ def read_table(
     path
         The file.
     na
-        Texts of a missing cell in csv files, besides an empty cell; None: those of pandas, such as NA or
-        null.
+        Texts of a missing cell in csv files, besides an empty cell; None: NA, n/a, null and the like, and
+        between numbers "None".
     schema
         Known kinds: a column whose levels are text is read as text; text in a column of numbers is read
         as ISO 8601 dates (2020-01-31, 2020-01-31 14:05) if all cells are dates.
@@ -79,7 +82,7 @@ def write_table(frame: pd.DataFrame, path: Path) -> None:
 
 
 def _read_csv(path: Path, na: Sequence[str] | None, schema: Mapping[str, Kind | None]) -> pd.DataFrame:
-    options: dict[str, Any] = {} if na is None else {"keep_default_na": False, "na_values": ["", *na]}
+    options: dict[str, Any] = {"keep_default_na": False, "na_values": ["", *(_NA if na is None else na)]}
     header: pd.DataFrame = pd.read_csv(path, header=None, nrows=1, dtype="string")
     names = header.iloc[0]
     if names.duplicated().any():  # pandas would rename the second one
@@ -91,6 +94,8 @@ def _read_csv(path: Path, na: Sequence[str] | None, schema: Mapping[str, Kind | 
         raise DataError(
             f"The file {str(path)!r} has rows with more cells than its header has names: mend it."
         )
+    if na is None:
+        options["na_values"] = {name: ["", *_NA, *(["None"] * _is_numeric(raw[name]))] for name in raw}
     text = [name for name in raw if _is_code(raw[name]) or _has_text_levels(schema.get(str(name)))]
     if len(text) == raw.shape[1]:
         return raw
@@ -115,6 +120,12 @@ def _check_size(path: Path) -> None:
 def _is_code(values: pd.Series[str]) -> bool:
     """Whether a column holds codes: digits with leading zeros."""
     return bool(values.str.fullmatch(r"0\d+").any())
+
+
+def _is_numeric(values: pd.Series[str]) -> bool:
+    """Whether a column holds numbers, and perhaps the text None."""
+    known = values[values != "None"].dropna()
+    return bool(pd.to_numeric(known, errors="coerce").notna().all())
 
 
 def _has_text_levels(kind: Kind | None) -> bool:

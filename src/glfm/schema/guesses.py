@@ -74,7 +74,7 @@ def _hint(column: Column) -> str:
     if scale is None:
         return ""
     reason = scale.reason if scale.levels is None else f"looks like {scale.reason}"
-    return f"; {reason}: if there is an order, call it ordinal with levels from the lowest to the highest"
+    return f"; {reason}: if there is an order, call it ordinal and give the levels, lowest first"
 
 
 def _shown(levels: tuple[str, ...]) -> str:

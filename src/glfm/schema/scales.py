@@ -122,27 +122,28 @@ def _read_roman(levels: Sequence[str]) -> Positions:
 
 
 def _read_opposites(levels: Sequence[str]) -> Positions:
-    """Read agree and disagree, low and high and the like, with modifiers, around a middle.
-
-    The levels have one stem, known or not ("not too happy", "very happy"), or the two of a known pair.
-    """
-    parts = {level: _split(plain(level)) for level in levels if plain(level) not in MIDDLE | NOTHING}
-    stems = {stem for _, stem in parts.values()}
-    pair = next((p for p in OPPOSITES if stems and stems <= {*p[0], *p[1]}), None)
-    if pair is None and (len(stems) != 1 or len(parts) < len(levels)):
-        return {}
-    low = pair[0] if pair else ()
-    positions = {level: (-far if stem in low else far) for level, (far, stem) in parts.items()}
-    if pair is None or not (stems & set(low) and stems & set(pair[1])):
-        return positions if len(parts) == len(levels) else {}
-    if any(plain(level).startswith("not ") for level in parts):
-        return {}  # "not satisfied" beside "dissatisfied"
-    for level in levels:
-        if plain(level) in MIDDLE:
+    """Read agree and disagree, low and high and the like, with modifiers, around a middle."""
+    parts = {level: _split(plain(level)) for level in levels}
+    stems = [stem for _, stem in parts.values()]
+    low, high = max(OPPOSITES, key=lambda pair: sum(stem in pair[0] + pair[1] for stem in stems))
+    if not (set(stems) & set(low) and set(stems) & set(high)):
+        return _read_modifiers(parts)
+    positions = {}
+    for level, (far, stem) in parts.items():
+        if stem in low + high and not plain(level).startswith("not "):  # beside "dissatisfied"
+            positions[level] = -far if stem in low else far
+        elif plain(level) in MIDDLE:
             positions[level] = 0.0
         elif plain(level) in NOTHING and low[0] in AMOUNTS:
             positions[level] = -9.0
     return positions
+
+
+def _read_modifiers(parts: dict[str, tuple[float, str]]) -> Positions:
+    """Read one stem, known or not, with different modifiers: "not too happy", "very happy"."""
+    if len({stem for _, stem in parts.values()}) > 1:
+        return {}
+    return {level: far for level, (far, _) in parts.items()}
 
 
 def _split(text: str) -> tuple[float, str]:
