@@ -221,7 +221,7 @@ TABLES: dict[str, Stated] = {
         "vega_datasets",
         False,
         "first_name=i last_name=i age=p gender=c race=c death_date=i address=i neighborhood=ic type=c "
-        "longitude=g latitude=p",
+        "longitude=g latitude=g",
     ),
     "wine": Stated(
         "scikit-learn",

@@ -14,7 +14,7 @@ from glfm.kinds.categorical import Categorical
 from glfm.kinds.ordinal import Ordinal
 from glfm.schema.messy import is_zip
 from glfm.schema.scales import read_scale
-from glfm.schema.vocabulary import CODES, GRADES, words_of
+from glfm.schema.vocabulary import CODES, GRADES, SIGNED, words_of
 
 DATES = "looks like dates: call it real to model it in days"
 _OTHER_DATES = "looks like dates: write them as 2020-01-31 and call it real to model it in days"
@@ -25,6 +25,8 @@ _FEWEST_TOGETHER = {4: 5}  # columns of 1, 2, ..., k that are answers to a quest
 _ID_NAME = re.compile(
     r"(^|[^a-zA-Z])(id|key|code|uuid|no|nr|number|index)$|[a-z]Id$|ID$|patno$", re.IGNORECASE
 )
+_ID = re.compile(r"(^|[^a-zA-Z])(id|ID|Id|uuid|UUID)$|[a-z](Id|ID)$")
+_LOGARITHM = re.compile(r"(ln|log)(?!g$|in|o)", re.IGNORECASE)
 _ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}([ T]\d{2}:|$)")
 _MONTH = r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
 _OTHER_DATE = re.compile(
@@ -41,7 +43,7 @@ def guess_kind(column: Column) -> tuple[Kind | None, str]:
         return None, reason
     if not column.observed.size and not column.declared_levels and column.type != "bool":
         return find_kind("real"), "no observed cell"
-    guess = _guess_levels(column) or _guess_whole(column)
+    guess = _guess_levels(column) or _guess_whole(column) or _guess_signed(column)
     if guess is not None:
         return guess
     for cls in sorted(KINDS.values(), key=lambda cls: cls.priority):
@@ -95,9 +97,22 @@ def _guess_whole(column: Column) -> tuple[Kind, str] | None:
         return Ordinal(), f"few whole numbers, and grades by the name: {word!r}"
     if is_zip(column):
         return Categorical(), "codes: the name and the digits are those of zip codes"
-    few = 2 < len(column.distinct) <= _FEW
-    if names & CODES and (few or _is_sparse(column)) and column.observed.min() >= 0:
+    few, repeated = len(column.distinct) <= _FEW, 4 * len(column.distinct) <= column.observed.size
+    if not names & CODES or len(column.distinct) <= 2 or column.observed.min() < 0:
+        return None
+    if few or repeated or _is_sparse(column):
         return Categorical(), f"whole numbers, and codes by the name: {min(names & CODES)!r}"
+    return None
+
+
+def _guess_signed(column: Column) -> tuple[Kind, str] | None:
+    """Return real for logarithms and coordinates, which may be negative even if none of them is."""
+    if column.type != "float" or column.is_whole or not column.observed.size:
+        return None
+    if _LOGARITHM.match(column.name):
+        return find_kind("real"), "numbers, and logarithms by the name"
+    if words_of(column.name) & SIGNED:
+        return find_kind("real"), "numbers, and coordinates by the name"
     return None
 
 
@@ -158,4 +173,6 @@ def _why_ignored(column: Column) -> str | None:
             return "looks like a row number: whole numbers that grow from row to row"
         if _ID_NAME.search(column.name):
             return "looks like an id: every value once, and the name says so"
+    if (is_code or column.is_whole) and _ID.search(column.name):
+        return f"looks like an id: the name says so, {n_distinct} values in {n_observed} cells"
     return None

@@ -173,22 +173,26 @@ MODIFIERS: dict[str, float] = {
     **dict.fromkeys(("not at all", "not"), 0.0),
     **dict.fromkeys(("slightly", "a bit", "mildly", "not very", "not too", "not so", "hardly"), 1.0),
     **dict.fromkeys(("somewhat", "fairly", "moderately", "rather", "pretty", "tend to", "mostly"), 2.0),
-    **dict.fromkeys(("very", "strongly", "highly", "definitely"), 4.0),
+    **dict.fromkeys(("very", "strongly", "highly", "definitely", "much", "far"), 4.0),
     **dict.fromkeys(("extremely", "completely", "totally", "absolutely", "entirely"), 5.0),
 }
 
 #: Words in the name of a column whose few whole numbers are grades.
 GRADES = frozenset(
     "quality grade score scores rating ratings rated severity stage satisfaction stars star scale likert opinion "
-    "opinions agreement importance priority pain health condition tier level rank pclass religious".split()
+    "opinions agreement importance priority pain health condition tier level rank pclass religious reliability rate "
+    "education educ".split()
 )
 
 #: Words in the name of a column whose whole numbers are codes without an order.
 CODES = frozenset(
     "zip zipcode postcode postal plz fips msa pmsa sic naics region race religion marital ethnicity ethnic gender "
     "sex country state city county district department dept occupation type group cluster category code treatment "
-    "trt diagnosis brand species industry sector mode site center centre label class".split()
+    "trt diagnosis brand species industry sector mode site center centre label class target".split()
 )
+
+#: Words in the name of a column of numbers that may be negative, even if none is.
+SIGNED = frozenset("latitude longitude lat lon lng".split())
 
 ZIPS = frozenset("zip zipcode postcode postal plz".split())
 
