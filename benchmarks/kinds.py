@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from kinds_tables import TABLES, Stated, write_csv
+from kinds_tables import LAST, MADE, SECOND, TABLES, Stated, write_csv
 
 import glfm
 from glfm.files import read_table
@@ -52,7 +52,7 @@ def of_data_sets() -> list[dict[str, Any]]:
             stated[column["name"]] = ["ignore"] if role in IGNORED else list({column["type"], usual})
             if column["type"] == "ordinal":
                 orders[column["name"]] = column["levels"]
-        rows += compare(content["name"], True, read_table(path), stated, orders)
+        rows += compare(content["name"], MADE, read_table(path), stated, orders)
     if not rows:
         print("GLFM_DATA has no tables: they are left out.", file=sys.stderr)
     return rows
@@ -69,7 +69,7 @@ def of_packages() -> list[dict[str, Any]]:
                 print(f"{name} is left out: {error}.", file=sys.stderr)
                 continue
             stated = {column: [LETTERS[letter] for letter in letters] for column, letters in kinds_of(table)}
-            rows += compare(name, table.made, read_table(path), stated, table.levels)
+            rows += compare(name, table.used, read_table(path), stated, table.levels)
     return rows
 
 
@@ -79,7 +79,7 @@ def kinds_of(table: Stated) -> list[tuple[str, str]]:
 
 
 def compare(
-    name: str, made: bool, frame: pd.DataFrame, stated: dict[str, list[str]], orders: dict[str, list[str]]
+    name: str, used: str, frame: pd.DataFrame, stated: dict[str, list[str]], orders: dict[str, list[str]]
 ) -> list[dict[str, Any]]:
     """Return one row per column: the kind guessed, the kinds stated, the reason, and whether they agree."""
     with warnings.catch_warnings(record=True) as caught:
@@ -100,7 +100,7 @@ def compare(
         rows.append(
             {
                 "table": name,
-                "made": made,
+                "used": used,
                 "column": column,
                 "guess": guess,
                 "stated": sorted(kinds),
@@ -115,11 +115,10 @@ def compare(
 
 def summary(rows: list[dict[str, Any]]) -> None:
     """Print the share that agrees, and every column that does not."""
-    for made in (True, False):
-        some = [row for row in rows if row["made"] == made]
+    for used in (MADE, SECOND, LAST):
+        some = [row for row in rows if row["used"] == used]
         wrong = [row for row in some if not row["agrees"]]
-        title = "rules made on" if made else "held out"
-        print(f"{title}: {len(some) - len(wrong)} of {len(some)} agree ({1 - len(wrong) / max(len(some), 1):.1%})")
+        print(f"{used}: {len(some) - len(wrong)} of {len(some)} agree ({1 - len(wrong) / max(len(some), 1):.1%})")
         for row in wrong:
             print(f"  {row['table']}.{row['column']}: {row['guess']}, not {row['stated']}: {row['reason'][:90]}")
         silent = [row for row in some if row["wrong_order"] and not row["warned"]]
