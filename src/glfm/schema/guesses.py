@@ -14,7 +14,7 @@ from glfm.kinds.categorical import Categorical
 from glfm.kinds.ordinal import Ordinal
 from glfm.schema.messy import is_zip
 from glfm.schema.scales import read_scale
-from glfm.schema.vocabulary import CODES, GRADES, SIGNED, words_of
+from glfm.schema.vocabulary import BRACKETS, CODES, GRADES, SIGNED, THINGS, words_of
 
 DATES = "looks like dates: call it real to model it in days"
 _OTHER_DATES = "looks like dates: write them as 2020-01-31 and call it real to model it in days"
@@ -95,6 +95,8 @@ def _guess_whole(column: Column) -> tuple[Kind, str] | None:
     if names & GRADES and is_graded(column):
         word = min(names & GRADES)
         return Ordinal(), f"few whole numbers, and grades by the name: {word!r}"
+    if names & BRACKETS and _is_consecutive(column.distinct):
+        return Ordinal(), f"whole numbers in steps of 1, too few for an amount: brackets of {min(names & BRACKETS)}"
     if is_zip(column):
         return Categorical(), "codes: the name and the digits are those of zip codes"
     few, repeated = len(column.distinct) <= _FEW, 4 * len(column.distinct) <= column.observed.size
@@ -106,14 +108,19 @@ def _guess_whole(column: Column) -> tuple[Kind, str] | None:
 
 
 def _guess_signed(column: Column) -> tuple[Kind, str] | None:
-    """Return real for logarithms and coordinates, which may be negative even if none of them is."""
+    """Return real for logarithms, coordinates and changes, which may be negative even if none is."""
     if column.type != "float" or column.is_whole or not column.observed.size:
         return None
     if _LOGARITHM.match(column.name):
         return find_kind("real"), "numbers, and logarithms by the name"
     if words_of(column.name) & SIGNED:
-        return find_kind("real"), "numbers, and coordinates by the name"
+        return find_kind("real"), "numbers that may be negative, by the name"
     return None
+
+
+def _is_consecutive(values: tuple[float, ...]) -> bool:
+    """Whether values are 4 to 10 whole numbers without a gap from 0 or 1."""
+    return 4 <= len(values) <= 10 and values[0] in (0, 1) and values[-1] - values[0] == len(values) - 1
 
 
 def _is_sparse(column: Column) -> bool:
@@ -173,6 +180,7 @@ def _why_ignored(column: Column) -> str | None:
             return "looks like a row number: whole numbers that grow from row to row"
         if _ID_NAME.search(column.name):
             return "looks like an id: every value once, and the name says so"
-    if (is_code or column.is_whole) and _ID.search(column.name):
+    named = _ID.search(column.name) or column.name.lower() in THINGS
+    if (is_code or column.is_whole) and named:
         return f"looks like an id: the name says so, {n_distinct} values in {n_observed} cells"
     return None

@@ -110,6 +110,18 @@ SCALES: dict[str, dict[str, float]] = {
         asstprof|asst prof|assistant|assistant professor
         assocprof|assoc prof|associate|associate professor
         prof|full|professor|full professor"""),
+    "clarity": _ranks("""
+        i3
+        i2
+        i1
+        si2
+        si1
+        vs2
+        vs1
+        vvs2
+        vvs1
+        if
+        fl"""),
     "education": _ranks("""
         no schooling|no formal schooling|no education|illiterate|none
         preschool|kindergarten
@@ -184,6 +196,12 @@ GRADES = frozenset(
     "education educ".split()
 )
 
+#: Words in the name of a column of amounts, which are brackets if they are just 1, 2, ..., k.
+BRACKETS = frozenset("income salary wage wages earnings age".split())
+
+#: Names of columns that number the things that rows are about.
+THINGS = frozenset("index idx row obs case individual subject patient person respondent household".split())
+
 #: Words in the name of a column whose whole numbers are codes without an order.
 CODES = frozenset(
     "zip zipcode postcode postal plz fips msa pmsa sic naics region race religion marital ethnicity ethnic gender "
@@ -192,7 +210,7 @@ CODES = frozenset(
 )
 
 #: Words in the name of a column of numbers that may be negative, even if none is.
-SIGNED = frozenset("latitude longitude lat lon lng".split())
+SIGNED = frozenset("latitude longitude lat lon lng change difference diff delta profit profits logit".split())
 
 ZIPS = frozenset("zip zipcode postcode postal plz".split())
 
