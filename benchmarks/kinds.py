@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from kinds_tables import LAST, MADE, SECOND, TABLES, Stated, write_csv
+from kinds_tables import LAST, MADE, SECOND, TABLES, THIRD, Stated, write_csv
 
 import glfm
 from glfm.files import read_table
@@ -115,7 +115,7 @@ def compare(
 
 def summary(rows: list[dict[str, Any]]) -> None:
     """Print the share that agrees, and every column that does not."""
-    for used in (MADE, SECOND, LAST):
+    for used in (MADE, SECOND, THIRD, LAST):
         some = [row for row in rows if row["used"] == used]
         wrong = [row for row in some if not row["agrees"]]
         print(f"{used}: {len(some) - len(wrong)} of {len(some)} agree ({1 - len(wrong) / max(len(some), 1):.1%})")
