@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from kinds_tables import LAST, MADE, SECOND, TABLES, THIRD, Stated, write_csv
+from kinds_tables import TABLES, write_csv
 
 import glfm
 from glfm.files import read_table
@@ -52,7 +52,7 @@ def of_data_sets() -> list[dict[str, Any]]:
             stated[column["name"]] = ["ignore"] if role in IGNORED else list({column["type"], usual})
             if column["type"] == "ordinal":
                 orders[column["name"]] = column["levels"]
-        rows += compare(content["name"], MADE, read_table(path), stated, orders)
+        rows += compare(content["name"], "made on", read_table(path), stated, orders)
     if not rows:
         print("GLFM_DATA has no tables: they are left out.", file=sys.stderr)
     return rows
@@ -68,14 +68,12 @@ def of_packages() -> list[dict[str, Any]]:
             except ImportError as error:
                 print(f"{name} is left out: {error}.", file=sys.stderr)
                 continue
-            stated = {column: [LETTERS[letter] for letter in letters] for column, letters in kinds_of(table)}
-            rows += compare(name, table.used, read_table(path), stated, table.levels)
+            pairs = [pair.rsplit("=", 1) for pair in table["columns"].split()]
+            stated = {
+                column: [LETTERS[one] for one in letters] for column, letters in pairs if letters != "-"
+            }
+            rows += compare(name, table["used"], read_table(path), stated, table.get("levels", {}))
     return rows
-
-
-def kinds_of(table: Stated) -> list[tuple[str, str]]:
-    pairs = [pair.rsplit("=", 1) for pair in table.columns.split()]
-    return [(column, letters) for column, letters in pairs if letters != "-"]
 
 
 def compare(
@@ -115,12 +113,16 @@ def compare(
 
 def summary(rows: list[dict[str, Any]]) -> None:
     """Print the share that agrees, and every column that does not."""
-    for used in (MADE, SECOND, THIRD, LAST):
+    for used in dict.fromkeys(row["used"] for row in rows):
         some = [row for row in rows if row["used"] == used]
         wrong = [row for row in some if not row["agrees"]]
-        print(f"{used}: {len(some) - len(wrong)} of {len(some)} agree ({1 - len(wrong) / max(len(some), 1):.1%})")
+        print(
+            f"{used}: {len(some) - len(wrong)} of {len(some)} agree ({1 - len(wrong) / max(len(some), 1):.1%})"
+        )
         for row in wrong:
-            print(f"  {row['table']}.{row['column']}: {row['guess']}, not {row['stated']}: {row['reason'][:90]}")
+            print(
+                f"  {row['table']}.{row['column']}: {row['guess']}, not {row['stated']}: {row['reason'][:90]}"
+            )
         silent = [row for row in some if row["wrong_order"] and not row["warned"]]
         print(f"  wrong orders: {sum(row['wrong_order'] for row in some)}, without a warning: {len(silent)}")
 

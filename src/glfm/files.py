@@ -13,12 +13,16 @@ import pandas as pd
 
 from glfm.errors import DataError
 from glfm.kinds import Kind
+from glfm.schema.messy import clean_text
 from glfm.storage.archive import expansion_limit
 
 _EXTENSIONS = (".csv", ".csv.gz", ".parquet", ".json")
-#: Texts of a missing cell in csv files, besides an empty one. "None" is one only between numbers: it is a level
-#: beside others, as of complaints.
-_NA = "#N/A|#N/A N/A|#NA|-1.#IND|-1.#QNAN|-NaN|-nan|1.#IND|1.#QNAN|<NA>|N/A|NA|NULL|NaN|n/a|nan|null".split("|")
+# Texts of a missing cell in csv files, besides an empty one. "None" is one only between numbers; between
+# words it is a level, as of complaints.
+_NA = (
+    *("#N/A", "#N/A N/A", "#NA", "<NA>", "N/A", "NA", "n/a", "NULL", "null", "NaN", "nan", "-NaN", "-nan"),
+    *("-1.#IND", "-1.#QNAN", "1.#IND", "1.#QNAN"),
+)
 
 
 def check_extension(path: Path) -> str:
@@ -32,7 +36,11 @@ def check_extension(path: Path) -> str:
 
 
 def read_table(
-    path: Path, *, na: Sequence[str] | None = None, schema: Mapping[str, Kind | None] | None = None
+    path: Path,
+    *,
+    na: Sequence[str] | None = None,
+    schema: Mapping[str, Kind | None] | None = None,
+    clean: bool = False,
 ) -> pd.DataFrame:
     """Read a table; integers with missing cells stay integers, and codes such as 007 are text.
 
@@ -46,6 +54,9 @@ def read_table(
     schema
         Known kinds: a column whose levels are text is read as text; text in a column of numbers is read
         as ISO 8601 dates (2020-01-31, 2020-01-31 14:05) if all cells are dates.
+    clean
+        Whether text is cleaned: n/a, - and the like are missing cells, levels that differ by capitals or
+        blanks are one, and columns of $1,200, 5 % or 3,1 are numbers.
     """
     extension = check_extension(path)
     if not path.is_file():
@@ -56,7 +67,8 @@ def read_table(
         if extension == ".csv.gz":
             _check_size(path)
         frame = _read_json(path) if extension == ".json" else _read_csv(path, na, schema or {})
-        return _with_dates(frame, schema or {})
+        frame = _with_dates(frame, schema or {})
+        return _cleaned(frame, schema or {}) if clean else frame
     except ImportError as error:
         raise DataError("Parquet files need pyarrow: install it with pip install pyarrow.") from error
     except (DataError, MemoryError):
@@ -143,6 +155,18 @@ def _with_dates(frame: pd.DataFrame, schema: Mapping[str, Kind | None]) -> pd.Da
             frame[name] = pd.to_datetime(frame[name], format="ISO8601")
         except ValueError:  # the kind will refuse the text
             continue
+    return frame
+
+
+def _cleaned(frame: pd.DataFrame, schema: Mapping[str, Kind | None]) -> pd.DataFrame:
+    """Return the table with text cleaned; numbers stay text where the schema has levels that are text."""
+    for name in frame.columns:
+        if not pd.api.types.is_string_dtype(frame[name].dtype):
+            continue
+        cells = [None if pd.isna(cell) else str(cell) for cell in frame[name]]
+        found = clean_text(cells, numbers=not _has_text_levels(schema.get(str(name))))
+        is_text = any(isinstance(cell, str) for cell in found)
+        frame[name] = pd.Series(found, dtype="string" if is_text else "Float64").convert_dtypes().array
     return frame
 
 

@@ -1,4 +1,4 @@
-"""The kind that a person would choose for a column: a scale, a grade, a code, a date; else what kinds claim."""
+"""The kind that a person would choose for a column: scales, grades, codes, dates; else what kinds claim."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from glfm.errors import SchemaError
-from glfm.frames.column import Column
+from glfm.frames.column import Column, FloatArray
 from glfm.kinds import KINDS, Kind, find_kind
 from glfm.kinds.categorical import Categorical
 from glfm.kinds.ordinal import Ordinal
@@ -19,6 +19,8 @@ from glfm.schema.vocabulary import BRACKETS, CODES, GRADES, SIGNED, THINGS, word
 DATES = "looks like dates: call it real to model it in days"
 _OTHER_DATES = "looks like dates: write them as 2020-01-31 and call it real to model it in days"
 
+ROW_NUMBER = "looks like a row number: every value once, in steps of 1"
+
 _FEW = 20  # a column with at most this many distinct values is never taken for an id
 _MOST_GRADES = 11  # values of a grade: 0 to 10
 _FEWEST_TOGETHER = {4: 5}  # columns of 1, 2, ..., k that are answers to a questionnaire; three from k = 5 on
@@ -26,7 +28,7 @@ _ID_NAME = re.compile(
     r"(^|[^a-zA-Z])(id|key|code|uuid|no|nr|number|index)$|[a-z]Id$|ID$|patno$", re.IGNORECASE
 )
 _ID = re.compile(r"(^|[^a-zA-Z])(id|ID|Id|uuid|UUID)$|[a-z](Id|ID)$")
-_LOGARITHM = re.compile(r"(ln|log)(?!g$|in|o)", re.IGNORECASE)
+_LOGARITHM = re.compile(r"(ln|log)(?!g$|in|o)|l(wage|inc|earn|price|gdp|pop|sales)", re.IGNORECASE)
 _ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}([ T]\d{2}:|$)")
 _MONTH = r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
 _OTHER_DATE = re.compile(
@@ -95,8 +97,13 @@ def _guess_whole(column: Column) -> tuple[Kind, str] | None:
     if names & GRADES and is_graded(column):
         word = min(names & GRADES)
         return Ordinal(), f"few whole numbers, and grades by the name: {word!r}"
+    if column.distinct == (1.0, 2.0, 3.0) and not names & CODES:
+        return Ordinal(), "whole numbers, only 1, 2 and 3: more often levels than a count"
     if names & BRACKETS and _is_consecutive(column.distinct):
-        return Ordinal(), f"whole numbers in steps of 1, too few for an amount: brackets of {min(names & BRACKETS)}"
+        return (
+            Ordinal(),
+            f"whole numbers in steps of 1, too few for an amount: brackets of {min(names & BRACKETS)}",
+        )
     if is_zip(column):
         return Categorical(), "codes: the name and the digits are those of zip codes"
     few, repeated = len(column.distinct) <= _FEW, 4 * len(column.distinct) <= column.observed.size
@@ -156,6 +163,19 @@ def find_questionnaire(values: Mapping[str, tuple[float, ...]]) -> dict[str, str
     return found
 
 
+def find_ranks(table: Mapping[str, FloatArray]) -> list[str]:
+    """Return the columns that are ranks: each value once, in steps of 1, in orders that differ.
+
+    Parameters
+    ----------
+    table
+        The columns that look like row numbers.
+    """
+    shuffled = {name: x for name, x in table.items() if np.any(np.diff(x) < 0)}
+    differ = len({x.tobytes() for x in shuffled.values()}) >= 2
+    return list(shuffled) if differ else []
+
+
 # ---- ignored
 
 
@@ -175,7 +195,7 @@ def _why_ignored(column: Column) -> str | None:
         return f"looks like an id or free text: {n_distinct} values in {n_observed} cells"
     if column.is_whole and n_distinct == n_observed:
         if np.all(np.diff(column.distinct) == 1):
-            return "looks like a row number: every value once, in steps of 1"
+            return ROW_NUMBER
         if np.all(np.diff(column.observed) > 0):
             return "looks like a row number: whole numbers that grow from row to row"
         if _ID_NAME.search(column.name):

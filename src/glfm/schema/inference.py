@@ -10,12 +10,13 @@ from typing import Any
 from numpy.typing import NDArray
 
 from glfm.errors import FitWarning, SchemaError, check_name, listing
-from glfm.frames.column import Column
+from glfm.frames.column import Column, FloatArray
 from glfm.frames.frame import Frame
 from glfm.kinds import Kind
+from glfm.kinds.count import Count
 from glfm.kinds.ordinal import Ordinal
 from glfm.schema.blanks import Levels, explain_holes, few_levels
-from glfm.schema.guesses import DATES, find_questionnaire, guess_kind, is_graded
+from glfm.schema.guesses import DATES, ROW_NUMBER, find_questionnaire, find_ranks, guess_kind, is_graded
 from glfm.schema.messy import find_messes, is_zip
 
 
@@ -27,6 +28,7 @@ class _Seen:
     empty: list[str] = field(default_factory=list)
     orders: dict[str, tuple[object, ...]] = field(default_factory=dict)
     messes: list[str] = field(default_factory=list)
+    numbered: dict[str, FloatArray] = field(default_factory=dict)
     graded: dict[str, tuple[float, ...]] = field(default_factory=dict)
     holes: dict[str, NDArray[Any]] = field(default_factory=dict)
     levels: dict[str, Levels] = field(default_factory=dict)
@@ -66,6 +68,9 @@ def infer_kinds(
             seen.empty.append(name)
         if (levels := few_levels(column)) is not None:
             seen.levels[name] = levels
+    for name in find_ranks(seen.numbered):
+        kinds[name], reasons[name] = Count(), "ranks: every value once, as in other columns in another order"
+        del seen.ignored[name]
     for name, reason in find_questionnaire(seen.graded).items():
         kinds[name], reasons[name] = Ordinal(), reason
     if all(kind is None for kind in kinds.values()):
@@ -84,11 +89,13 @@ def _note(column: Column, kind: Kind | None, reason: str, seen: _Seen) -> None:
     seen.messes.extend(find_messes(column))
     if is_zip(column):
         seen.messes.append(
-            f"Column {column.name!r} looks like zip codes, as numbers, which have no zeros in front: read it as "
-            f'text, dtype={{{column.name!r}: "string"}}, or set it to "ignore".'
+            f"Column {column.name!r} looks like zip codes, as numbers, which have no zeros in front: read it "
+            f'as text, dtype={{{column.name!r}: "string"}}, or set it to "ignore".'
         )
     if kind is None:
         seen.ignored[column.name] = reason
+        if reason == ROW_NUMBER:
+            seen.numbered[column.name] = column.observed
         return
     if column.type == "string" and kind.is_ordered and kind.levels:
         seen.orders[column.name] = kind.levels
@@ -137,8 +144,8 @@ def _warn(seen: _Seen) -> None:
         name, reason = next(iter(seen.ignored.items()))
         kind = "real" if reason == DATES else "categorical"
         sentences.append(
-            f"Ignoring {listing(seen.ignored)}, which look like ids, dates, row numbers or free text: to model "
-            f'one, name its kind in the schema, as in {{{name!r}: "{kind}"}}; to agree, say "ignore".'
+            f"Ignoring {listing(seen.ignored)}, which look like ids, dates, row numbers or free text: to "
+            f'model one, name its kind in the schema, as in {{{name!r}: "{kind}"}}; to agree, say "ignore".'
         )
     if seen.empty:
         sentences.append(
@@ -147,8 +154,9 @@ def _warn(seen: _Seen) -> None:
         )
     if seen.orders:
         name, levels = next(iter(seen.orders.items()))
+        order = " < ".join(map(str, levels))
         sentences.append(
-            f"An order was read into the levels of {listing(seen.orders)}, as {' < '.join(map(str, levels))}: to "
+            f"An order was read into the levels of {listing(seen.orders, 50)}, as {order}: to "
             f'undo it, say {{{name!r}: "categorical"}} in the schema; to agree, "ordinal" with these levels.'
         )
     blank = explain_holes(seen.holes, seen.levels)
@@ -156,7 +164,7 @@ def _warn(seen: _Seen) -> None:
         name, (other, values) = next(iter(blank.items()))
         sentences.append(
             f"A hole may mean 'none' rather than 'unknown' in {listing(blank)}: {name!r} is blank just where "
-            f"{other!r} is {listing(values, 3)}; give it a level of its own, or do not use the values filled in."
+            f"{other!r} is {listing(values, 3)}; give it a level of its own, or do not use what is filled in."
         )
     for sentence in sentences:
         warnings.warn(sentence, FitWarning, stacklevel=5)

@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 
 Positions = dict[str, float]
 
 _NUMBER = r"[-+]?\d+(?:\.\d+)?"
 _UNIT = r"(?P<unit>[^\d<>]*)"
-_BELOW = r"(?P<strict><(?!=)|under|below|less than|fewer than|younger than|before)|<=|up to|at most|no more than"
+_BELOW = (
+    r"(?P<strict><(?!=)|under|below|less than|fewer than|younger than|before)|<=|up to|at most|no more than"
+)
 _ABOVE = r"(?P<strict>>(?!=)|over|above|more than|older than|after)|>=|at least"
 _MORE = r"\+|plus|(?:or|and) (?:more|over|above|older|up|higher|greater)"
 _LESS = r"(?:or|and) (?:less|fewer|under|below|younger|lower)"
@@ -49,8 +52,10 @@ _ADVERBS = {
 }
 _OFTEN = re.compile(
     r"(?P<less>less than |under )?(?P<more>more than |over |at least )?"
-    r"(?P<often>once|twice|several times|a few times|(?P<low>\d+)(?: *(?:-|to|or) *(?P<high>\d+))?(?: (?:times?|days?))?)"
-    r"(?P<plus> or more)? (?:a|per|every|each|in the (?:last|past)) (?P<unit>day|week|month|year|hour|quarter)"
+    r"(?P<often>once|twice|several times|a few times|"
+    r"(?P<low>\d+)(?: *(?:-|to|or) *(?P<high>\d+))?(?: (?:times?|days?))?)"
+    r"(?P<plus> or more)? (?:a|per|every|each|in the (?:last|past)) "
+    r"(?P<unit>day|week|month|year|hour|quarter)"
     r"(?P<tail> or (?:less|more))?"
 )
 _COUNTS = {"once": 1.0, "twice": 2.0, "several times": 4.0, "a few times": 3.0}
@@ -69,7 +74,7 @@ def read_numbers(levels: Sequence[str]) -> Positions:
     if not _is_one_unit({unit for _, _, unit in found.values() if unit}) or all(map(_PLAIN.match, found)):
         return {}
     order = sorted(found, key=lambda level: found[level][:2])
-    for one, other in zip(order, order[1:], strict=False):
+    for one, other in pairwise(order):
         (low, high, _), (next_low, next_high, _) = found[one], found[other]
         has_point = low == high or next_low == next_high
         if high > next_low or (high == next_low and has_point):
@@ -96,9 +101,9 @@ def _tidy(level: str) -> str:
     text = text.replace("\N{LESS-THAN OR EQUAL TO}", "<=").replace("\N{GREATER-THAN OR EQUAL TO}", ">=")
     text = re.sub("[$\N{EURO SIGN}\N{POUND SIGN}]", "", text)
     text = re.sub(r"(?<=\d),(?=\d{3}\b)", "", text)
-    text = re.sub(r"(?<=\d)k\b", "", text)
-    text = " ".join(re.sub(r"(?<=.)\([^)\d]*\)$", "", text.strip()).split())
-    return text
+    text = re.sub(r"(\d) *(-|to) *(\d+(?:\.\d+)?)k\b", r"\1k \2 \3k", text)
+    text = re.sub(r"(\d+(?:\.\d+)?)k\b", lambda match: f"{1000.0 * float(match[1]):.0f}", text)
+    return " ".join(re.sub(r"(?<=.)\([^)\d]*\)$", "", text.strip()).split())
 
 
 def _interval(text: str) -> tuple[float, float, str] | None:

@@ -53,8 +53,8 @@ def _messy_text(column: Column) -> Iterator[str]:
         n = sum(value in set(words) for value in column.observed.tolist())
         flags = " ".join(f'--na "{word}"' for word in words[:_MOST_SHOWN])
         yield (
-            f"Column {name!r} has {listing(words, _MOST_SHOWN)} in {n} cells, which looks like a missing cell: "
-            f"frame[{name!r}] = frame[{name!r}].mask(frame[{name!r}].isin({words})), or {flags}."
+            f"Column {name!r} has {listing(words, _MOST_SHOWN)} in {n} cells, which looks like a missing "
+            f"cell: frame[{name!r}] = frame[{name!r}].mask(frame[{name!r}].isin({words})), or {flags}."
         )
     rest = [text for text in texts if text not in words]
     numbers = read_numbers(rest)
@@ -73,7 +73,8 @@ def _messy_text(column: Column) -> Iterator[str]:
     twins = [some for some in _spellings(rest).values() if len(some) > 1]
     if twins:
         yield (
-            f"Column {name!r} spells one level in several ways, such as {listing(sorted(twins[0]), _MOST_SHOWN)}: "
+            f"Column {name!r} spells one level in several ways, such as "
+            f"{listing(sorted(twins[0]), _MOST_SHOWN)}: "
             f"frame[{name!r}] = frame[{name!r}].str.strip().str.lower(), or --clean."
         )
 
@@ -113,7 +114,9 @@ def _odd(texts: Sequence[str]) -> list[str]:
 def _conversion(name: str, texts: Sequence[str]) -> str:
     """Return pandas code that turns a column of text into numbers."""
     cells = f"frame[{name!r}]"
-    if any(map(_COMMA.fullmatch, (text.strip() for text in texts))) and not any("." in text for text in texts):
+    if any(map(_COMMA.fullmatch, (text.strip() for text in texts))) and not any(
+        "." in text for text in texts
+    ):
         cells += '.str.replace(",", ".")'
     if any(re.search(r"[^\d.+-]", text) for text in texts):
         cells += '.str.replace(r"[^-+.0-9]", "", regex=True)'
@@ -129,17 +132,18 @@ def _spellings(texts: Iterable[str]) -> dict[str, list[str]]:
     return found
 
 
-def clean_text(cells: Sequence[str | None]) -> list[str | None] | list[float | None]:
+def clean_text(cells: Sequence[str | None], numbers: bool = True) -> list[str | None] | list[float | None]:
     """Return cells with missing words as holes, one spelling per level, and numbers where all are numbers.
 
-    The spelling kept is the most frequent one, without blanks at the ends.
+    The spelling kept is the most frequent one, without blanks at the ends. With `numbers` False, text stays
+    text.
     """
     known = [None if cell is None or is_missing_word(cell) else cell for cell in cells]
     counts = Counter(cell for cell in known if cell is not None)
     texts = list(counts)
-    numbers = read_numbers(texts)
-    if numbers is not None:
-        value = dict(zip(texts, numbers, strict=True))
+    found = read_numbers(texts) if numbers else None
+    if found is not None:
+        value = dict(zip(texts, found, strict=True))
         return [None if cell is None else value[cell] for cell in known]
     kept = {
         text: " ".join(max(some, key=lambda one: (counts[one], one)).split())
@@ -168,8 +172,8 @@ def _sentinels(column: Column) -> Iterator[str]:
         flags = " ".join(f'--na "{value}"' for value in shown[:_MOST_SHOWN])
         name = column.name
         yield (
-            f"Column {name!r} has {listing(shown, _MOST_SHOWN)} in {n} cells, far from the others ({low:g} to "
-            f"{high:g}), which looks like a code for a missing cell: frame[{name!r}] = "
+            f"Column {name!r} has {listing(shown, _MOST_SHOWN)} in {n} cells, far from the others ({low:g} "
+            f"to {high:g}), which looks like a code for a missing cell: frame[{name!r}] = "
             f"frame[{name!r}].mask(frame[{name!r}].isin({shown})), or {flags}."
         )
 

@@ -16,9 +16,12 @@ from glfm.schema.intervals import Positions, read_numbers, read_rates
 from glfm.schema.vocabulary import AMOUNTS, MIDDLE, MODIFIERS, NOTHING, OPPOSITES, SCALES
 
 _FEWEST, _MOST = 3, 20  # levels of a scale; the order of two makes no difference
-_ROMAN = {numeral: float(i) for i, numeral in enumerate("i ii iii iv v vi vii viii ix x".split(), 1)}
+_ROMAN = {
+    numeral: float(i)
+    for i, numeral in enumerate(("i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix", "x"), 1)
+}
 _STAGE = re.compile(r"^(?:stage|grade|class|level|phase) (?=[ivx]+$)")
-_CODED = re.compile(r"^\s*\(?(\d+)\)?\s*[-.:=)]?\s*(?=[^\W\d_]{3})")
+_CODED = re.compile(r"^\s*\(?(\d+)(?:\)|\s*[-.:=)])?\s*(?<=[\s\-.:=)])(?=[^\W\d_])")
 _SCHOOL_YEAR = re.compile(r"^(?:grade )?(\d+)(?:st|nd|rd|th)?(?: (?:to )?\d+(?:st|nd|rd|th)?)?(?: grade)?$")
 _LONGEST_FIRST = sorted(MODIFIERS.items(), key=lambda item: -len(item[0]))
 _BARE = 3.0  # how far out a word without a modifier lies

@@ -16,6 +16,10 @@ def _ranks(text: str) -> dict[str, float]:
     return {word.strip(): float(rank) for rank, words in enumerate(lines) for word in words}
 
 
+def _words(text: str, between: str | None = None) -> frozenset[str]:
+    return frozenset(text.split(between))
+
+
 #: {name of a scale: {word: rank}}; words are in lower case, with spaces for hyphens and underscores.
 SCALES: dict[str, dict[str, float]] = {
     "quality": _ranks("""
@@ -69,9 +73,9 @@ SCALES: dict[str, dict[str, float]] = {
     "size": _ranks("""
         xxs
         xs|extra small|very small|tiny
-        s|small
+        s|small|sm
         m|medium|mid size|midsize|med
-        l|large|big
+        l|large|big|lg
         xl|extra large|very large|huge
         xxl|2xl
         xxxl|3xl"""),
@@ -170,10 +174,11 @@ OPPOSITES: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     (("beginner", "novice", "basic"), ("advanced", "expert")),
 )
 
-MIDDLE = frozenset(
-    "neutral|neither|undecided|same|the same|about the same|no change|unchanged|equal|equally|mixed|medium|moderate|"
-    "mid|med|middle|intermediate|average|normal|some|indifferent|neither agree nor disagree|"
-    "neither satisfied nor dissatisfied|neither likely nor unlikely|stable".split("|")
+MIDDLE = _words(
+    "neutral|neither|undecided|same|the same|about the same|no change|unchanged|equal|equally|mixed|"
+    "medium|moderate|mid|med|middle|intermediate|average|normal|some|indifferent|neither agree nor disagree|"
+    "neither satisfied nor dissatisfied|neither likely nor unlikely|stable",
+    "|",
 )
 
 #: Below everything: only beside opposites that are amounts.
@@ -190,32 +195,35 @@ MODIFIERS: dict[str, float] = {
 }
 
 #: Words in the name of a column whose few whole numbers are grades.
-GRADES = frozenset(
-    "quality grade score scores rating ratings rated severity stage satisfaction stars star scale likert opinion "
-    "opinions agreement importance priority pain health condition tier level rank pclass religious reliability rate "
-    "education educ".split()
+GRADES = _words(
+    "quality grade score scores rating ratings rated severity stage satisfaction stars star scale "
+    "likert opinion opinions agreement importance priority pain health condition tier level rank "
+    "pclass religious reliability rate education educ"
 )
 
 #: Words in the name of a column of amounts, which are brackets if they are just 1, 2, ..., k.
-BRACKETS = frozenset("income salary wage wages earnings age".split())
+BRACKETS = _words("income salary wage wages earnings age")
 
 #: Names of columns that number the things that rows are about.
-THINGS = frozenset("index idx row obs case individual subject patient person respondent household".split())
+THINGS = _words("index idx row obs case individual subject patient person respondent household nr")
 
 #: Words in the name of a column whose whole numbers are codes without an order.
-CODES = frozenset(
-    "zip zipcode postcode postal plz fips msa pmsa sic naics region race religion marital ethnicity ethnic gender "
-    "sex country state city county district department dept occupation type group cluster category code treatment "
-    "trt diagnosis brand species industry sector mode site center centre label class target".split()
+CODES = _words(
+    "zip zipcode postcode postal plz fips msa pmsa sic naics region race religion marital ethnicity "
+    "ethnic gender sex country state city county district department dept occupation type group "
+    "cluster category code treatment trt diagnosis brand species industry sector mode site center "
+    "centre label class target month mon weekday season block batch panel plate plot"
 )
 
 #: Words in the name of a column of numbers that may be negative, even if none is.
-SIGNED = frozenset("latitude longitude lat lon lng change difference diff delta profit profits logit".split())
+SIGNED = _words("latitude longitude lat lon lng change difference diff delta profit profits logit")
 
-ZIPS = frozenset("zip zipcode postcode postal plz".split())
+ZIPS = _words("zip zipcode postcode postal plz")
 
 #: Texts of a cell that say that there is nothing.
-MISSING = frozenset({"n/a", "na", "n.a.", "#n/a", "nan", "null", "-", "--", "---", "?", ".", "missing", "not available"})
+MISSING = frozenset(
+    {"n/a", "na", "n.a.", "#n/a", "nan", "null", "-", "--", "---", "?", ".", "missing", "not available"}
+)
 
 #: Numbers that stand for a missing cell where they lie far from all others.
 SENTINELS = frozenset(
