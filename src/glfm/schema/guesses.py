@@ -97,7 +97,7 @@ def _guess_whole(column: Column) -> tuple[Kind, str] | None:
     if names & GRADES and is_graded(column):
         word = min(names & GRADES)
         return Ordinal(), f"few whole numbers, and grades by the name: {word!r}"
-    if column.distinct == (1.0, 2.0, 3.0) and not names & CODES:
+    if column.distinct == (1.0, 2.0, 3.0) and column.observed.size > _FEW and not names & CODES:
         return Ordinal(), "whole numbers, only 1, 2 and 3: more often levels than a count"
     if names & BRACKETS and _is_consecutive(column.distinct):
         return (
@@ -116,7 +116,7 @@ def _guess_whole(column: Column) -> tuple[Kind, str] | None:
 
 def _guess_signed(column: Column) -> tuple[Kind, str] | None:
     """Return real for logarithms, coordinates and changes, which may be negative even if none is."""
-    if column.type != "float" or column.is_whole or not column.observed.size:
+    if column.type != "float" or column.is_whole or (column.observed < 0).any():
         return None
     if _LOGARITHM.match(column.name):
         return find_kind("real"), "numbers, and logarithms by the name"

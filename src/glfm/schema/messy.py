@@ -118,6 +118,7 @@ def _conversion(name: str, texts: Sequence[str]) -> str:
         "." in text for text in texts
     ):
         cells += '.str.replace(",", ".")'
+        texts = [text.replace(",", ".") for text in texts]
     if any(re.search(r"[^\d.+-]", text) for text in texts):
         cells += '.str.replace(r"[^-+.0-9]", "", regex=True)'
     return f"pd.to_numeric({cells})"

@@ -21,7 +21,7 @@ _ROMAN = {
     for i, numeral in enumerate(("i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix", "x"), 1)
 }
 _STAGE = re.compile(r"^(?:stage|grade|class|level|phase) (?=[ivx]+$)")
-_CODED = re.compile(r"^\s*\(?(\d+)(?:\)|\s*[-.:=)])?\s*(?<=[\s\-.:=)])(?=[^\W\d_])")
+_CODED = re.compile(r"^\s*\(?(\d+)(?:\)|[\s_]*[-.:=)])?[\s_]*(?<=[\s_\-.:=)])(?=[^\W\d_])")
 _SCHOOL_YEAR = re.compile(r"^(?:grade )?(\d+)(?:st|nd|rd|th)?(?: (?:to )?\d+(?:st|nd|rd|th)?)?(?: grade)?$")
 _LONGEST_FIRST = sorted(MODIFIERS.items(), key=lambda item: -len(item[0]))
 _BARE = 3.0  # how far out a word without a modifier lies
