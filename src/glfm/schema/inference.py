@@ -86,7 +86,7 @@ def infer_kinds(
 
 def _note(column: Column, kind: Kind | None, reason: str, seen: _Seen) -> None:
     """Note what a column without a given kind showed."""
-    seen.messes.extend(find_messes(column))
+    seen.messes.extend(find_messes(column, has_levels=kind is not None))
     if is_zip(column):
         seen.messes.append(
             f"Column {column.name!r} looks like zip codes, as numbers, which have no zeros in front: read it "

@@ -23,10 +23,13 @@ _SIGNS = re.compile("[$\N{EURO SIGN}\N{POUND SIGN}\N{YEN SIGN}%]")
 _LEADING_ZERO = re.compile(r"0\d")
 
 
-def find_messes(column: Column) -> Iterator[str]:
-    """Yield one sentence per kind of mess in a column: what was seen, and the cure in one line."""
+def find_messes(column: Column, has_levels: bool = True) -> Iterator[str]:
+    """Yield one sentence per kind of mess in a column: what was seen, and the cure in one line.
+
+    Without levels, as in free text, it does not matter how words are spelt.
+    """
     if column.type in ("string", "category"):
-        yield from _messy_text(column)
+        yield from _messy_text(column, has_levels)
     elif column.type in ("integer", "float"):
         yield from _sentinels(column)
 
@@ -46,7 +49,7 @@ def is_missing_word(text: str) -> bool:
 # ---- text
 
 
-def _messy_text(column: Column) -> Iterator[str]:
+def _messy_text(column: Column, has_levels: bool) -> Iterator[str]:
     name, texts = column.name, [value for value in column.distinct if isinstance(value, str)]
     words = [text for text in texts if is_missing_word(text)]
     if words:
@@ -71,11 +74,11 @@ def _messy_text(column: Column) -> Iterator[str]:
         )
         return
     twins = [some for some in _spellings(rest).values() if len(some) > 1]
-    if twins:
+    if twins and has_levels:
         yield (
             f"Column {name!r} spells one level in several ways, such as "
             f"{listing(sorted(twins[0]), _MOST_SHOWN)}: "
-            f"frame[{name!r}] = frame[{name!r}].str.strip().str.lower(), or --clean."
+            f"frame[{name!r}] = frame[{name!r}].str.split().str.join(' ').str.lower(), or --clean."
         )
 
 

@@ -26,8 +26,8 @@ class TestMessages:
             (
                 text("$1,200", "$800", "$1,900"),
                 "Column 'a' holds numbers as text, such as '$1,200', '$1,900', '$800': convert it to "
-                "numbers, frame['a'] = pd.to_numeric(frame['a'].str.replace(r\"[^-+.0-9]\", \"\", regex=True)), or "
-                "--clean.",
+                "numbers, frame['a'] = pd.to_numeric(frame['a'].str.replace(r\"[^-+.0-9]\", \"\", "
+                "regex=True)), or --clean.",
             ),
             (
                 text("3,1", "4,25", "5"),
@@ -52,7 +52,7 @@ class TestMessages:
             (
                 text(" yes", "Yes", "no"),
                 "Column 'a' spells one level in several ways, such as ' yes', 'Yes': frame['a'] = "
-                "frame['a'].str.strip().str.lower(), or --clean.",
+                "frame['a'].str.split().str.join(' ').str.lower(), or --clean.",
             ),
             (
                 floats(3, 5, -999, 8, -999),
@@ -63,6 +63,9 @@ class TestMessages:
     )
     def test_what_was_seen_and_the_cure(self, column, sentence):
         assert list(find_messes(column)) == [sentence]
+
+    def test_spelling_of_free_text_does_not_matter(self):
+        assert list(find_messes(text(" yes", "Yes", "no"), has_levels=False)) == []
 
     def test_each_mess_has_its_own(self):
         found = list(find_messes(text("5 %", "n/a", "7 %")))
