@@ -78,7 +78,7 @@ def plausible(column: Column, kind: Kind) -> list[Kind]:
     few = 2 < len(column.distinct) <= _MOST_LEVELS
     if few and (column.is_whole or column.type == "ordered"):
         options = [Ordinal(), Categorical()]
-        if kind.levels is not None and Count.claim(column):  # grades or codes by their name
+        if not kind.is_number and Count.claim(column):  # grades or codes by their name
             options.insert(0, Count())
     elif few and column.type == "string":
         order = levels_by_number(column.distinct)
