@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +15,7 @@ from glfm.frames.frame import Frame
 from glfm.kinds import Kind
 from glfm.kinds.count import Count
 from glfm.kinds.ordinal import Ordinal
-from glfm.schema.blanks import Levels, explain_holes, few_levels
+from glfm.schema.blanks import explain_holes, few_levels
 from glfm.schema.guesses import DATES, ROW_NUMBER, find_questionnaire, find_ranks, guess_kind, is_graded
 from glfm.schema.messy import find_messes, is_zip
 
@@ -31,7 +31,6 @@ class _Seen:
     numbered: dict[str, FloatArray] = field(default_factory=dict)
     graded: dict[str, tuple[float, ...]] = field(default_factory=dict)
     holes: dict[str, NDArray[Any]] = field(default_factory=dict)
-    levels: dict[str, Levels] = field(default_factory=dict)
 
 
 def infer_kinds(
@@ -60,28 +59,31 @@ def infer_kinds(
         column = table.column(name)
         _refuse(column, given.get(name))
         if name in given:
-            kinds[name], reasons[name] = given[name], given_reasons[name]
+            kind, reasons[name] = given[name], given_reasons[name]
         else:
-            kinds[name], reasons[name] = guess_kind(column)
-            _note(column, kinds[name], reasons[name], seen)
-        if kinds[name] is not None and not column.observed.size:
+            kind, reasons[name] = guess_kind(column)
+            _note(column, kind, reasons[name], seen)
+        if kind is not None and not column.observed.size:
             seen.empty.append(name)
-        if (levels := few_levels(column)) is not None:
-            seen.levels[name] = levels
-    for name in find_ranks(seen.numbered):
-        kinds[name], reasons[name] = Count(), "ranks: every value once, as in other columns in another order"
-        del seen.ignored[name]
-    for name, reason in find_questionnaire(seen.graded).items():
-        kinds[name], reasons[name] = Ordinal(), reason
+        kinds[name] = None if kind is None else _learn(kind, column, predictive)
+    for name, (kind, reason) in _judge_together(seen).items():
+        kinds[name], reasons[name] = _learn(kind, table.column(name), predictive), reason
+        seen.ignored.pop(name, None)
     if all(kind is None for kind in kinds.values()):
         raise SchemaError(
             f"Every column is ignored ({listing(kinds)}): give the kind of at least one in the schema."
         )
-    for name, kind in kinds.items():
-        if kind is not None:
-            kinds[name] = _learn(kind.to_predict() if predictive else kind, table.column(name))
-    _warn(seen)
+    modelled = [name for name, kind in kinds.items() if kind is not None]
+    _warn(seen, _explain_holes(table, modelled, seen.holes))
     return kinds, reasons
+
+
+def _judge_together(seen: _Seen) -> dict[str, tuple[Kind, str]]:
+    """Return the kinds and reasons of columns that only several of them together show."""
+    ranks = "ranks: every value once, as in other columns in another order"
+    found: dict[str, tuple[Kind, str]] = {name: (Count(), ranks) for name in find_ranks(seen.numbered)}
+    answers = find_questionnaire(seen.graded)
+    return found | {name: (Ordinal(), reason) for name, reason in answers.items()}
 
 
 def _note(column: Column, kind: Kind | None, reason: str, seen: _Seen) -> None:
@@ -99,15 +101,15 @@ def _note(column: Column, kind: Kind | None, reason: str, seen: _Seen) -> None:
         return
     if column.type == "string" and kind.is_ordered and kind.levels:
         seen.orders[column.name] = kind.levels
-    if kind.name == "count" and is_graded(column):
+    if kind.is_whole and is_graded(column):
         seen.graded[column.name] = column.distinct
     if column.missing.any() and column.observed.size:
         seen.holes[column.name] = column.missing
 
 
-def _learn(kind: Kind, column: Column) -> Kind:
+def _learn(kind: Kind, column: Column, predictive: bool) -> Kind:
     """Learn the open parameters of a kind; refuse a column whose levels are unknown."""
-    learnt = kind.learn(column)
+    learnt = (kind.to_predict() if predictive else kind).learn(column)
     if not learnt.is_learnt:
         raise SchemaError(
             f"Column {column.name!r} has no observed cell, so its levels are unknown: give them, as in "
@@ -138,7 +140,15 @@ def _is_hashable(column: Column) -> bool:
         return False
 
 
-def _warn(seen: _Seen) -> None:
+def _explain_holes(
+    table: Frame, names: Iterable[str], holes: Mapping[str, NDArray[Any]]
+) -> dict[str, tuple[str, list[object]]]:
+    """Return the columns whose holes go with levels of another column, and which."""
+    found = {name: few_levels(table.column(name)) for name in names} if holes else {}
+    return explain_holes(holes, {name: levels for name, levels in found.items() if levels is not None})
+
+
+def _warn(seen: _Seen, blank: Mapping[str, tuple[str, list[object]]]) -> None:
     sentences = list(seen.messes)
     if seen.ignored:
         name, reason = next(iter(seen.ignored.items()))
@@ -159,7 +169,6 @@ def _warn(seen: _Seen) -> None:
             f"An order was read into the levels of {listing(seen.orders, 50)}, as {order}: to "
             f'undo it, say {{{name!r}: "categorical"}} in the schema; to agree, "ordinal" with these levels.'
         )
-    blank = explain_holes(seen.holes, seen.levels)
     if blank:
         name, (other, values) = next(iter(blank.items()))
         sentences.append(
