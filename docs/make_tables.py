@@ -21,6 +21,7 @@ sys.path.insert(0, str(ROOT / "benchmarks"))
 import choices_report
 import imputation_figure
 import imputation_report
+import kinds_report
 import mixing_report
 import paper_missing_report
 import scale_report
@@ -127,6 +128,7 @@ BLOCKS: list[tuple[Path, str, Callable[[], str]]] = [
     (HERE / "heldout.md", "paper-missing", paper_missing_report.page),
     (HERE / "imputation.md", "imputation", imputation_report.page),
     (HERE / "imputation.md", "choices", choices_report.page),
+    (HERE / "kinds.md", "kinds", kinds_report.page),
     (HERE / "mixing.md", "mixing", mixing_report.page),
     (HERE / "performance.md", "speed", performance),
     (HERE / "performance.md", "scale", scale),

@@ -13,9 +13,16 @@ import pandas as pd
 
 from glfm.errors import DataError
 from glfm.kinds import Kind
+from glfm.schema.messy import clean_text
 from glfm.storage.archive import expansion_limit
 
 _EXTENSIONS = (".csv", ".csv.gz", ".parquet", ".json")
+# Texts of a missing cell in csv files, besides an empty one. "None" is one only between numbers; between
+# words it is a level, as of complaints.
+_NA = (
+    *("#N/A", "#N/A N/A", "#NA", "<NA>", "N/A", "NA", "n/a", "NULL", "null", "NaN", "nan", "-NaN", "-nan"),
+    *("-1.#IND", "-1.#QNAN", "1.#IND", "1.#QNAN"),
+)
 
 
 def check_extension(path: Path) -> str:
@@ -29,7 +36,11 @@ def check_extension(path: Path) -> str:
 
 
 def read_table(
-    path: Path, *, na: Sequence[str] | None = None, schema: Mapping[str, Kind | None] | None = None
+    path: Path,
+    *,
+    na: Sequence[str] | None = None,
+    schema: Mapping[str, Kind | None] | None = None,
+    clean: bool = False,
 ) -> pd.DataFrame:
     """Read a table; integers with missing cells stay integers, and codes such as 007 are text.
 
@@ -38,11 +49,14 @@ def read_table(
     path
         The file.
     na
-        Texts of a missing cell in csv files, besides an empty cell; None: those of pandas, such as NA or
-        null.
+        Texts of a missing cell in csv files, besides an empty cell; None: NA, n/a, null and the like, and
+        between numbers "None".
     schema
         Known kinds: a column whose levels are text is read as text; text in a column of numbers is read
         as ISO 8601 dates (2020-01-31, 2020-01-31 14:05) if all cells are dates.
+    clean
+        Whether text is cleaned: n/a, - and the like are missing cells, levels that differ by capitals or
+        blanks are one, and columns of $1,200, 5 % or 3,1 are numbers.
     """
     extension = check_extension(path)
     if not path.is_file():
@@ -53,7 +67,8 @@ def read_table(
         if extension == ".csv.gz":
             _check_size(path)
         frame = _read_json(path) if extension == ".json" else _read_csv(path, na, schema or {})
-        return _with_dates(frame, schema or {})
+        frame = _with_dates(frame, schema or {})
+        return _cleaned(frame, schema or {}) if clean else frame
     except ImportError as error:
         raise DataError("Parquet files need pyarrow: install it with pip install pyarrow.") from error
     except (DataError, MemoryError):
@@ -79,7 +94,7 @@ def write_table(frame: pd.DataFrame, path: Path) -> None:
 
 
 def _read_csv(path: Path, na: Sequence[str] | None, schema: Mapping[str, Kind | None]) -> pd.DataFrame:
-    options: dict[str, Any] = {} if na is None else {"keep_default_na": False, "na_values": ["", *na]}
+    options: dict[str, Any] = {"keep_default_na": False, "na_values": ["", *(_NA if na is None else na)]}
     header: pd.DataFrame = pd.read_csv(path, header=None, nrows=1, dtype="string")
     names = header.iloc[0]
     if names.duplicated().any():  # pandas would rename the second one
@@ -91,6 +106,8 @@ def _read_csv(path: Path, na: Sequence[str] | None, schema: Mapping[str, Kind | 
         raise DataError(
             f"The file {str(path)!r} has rows with more cells than its header has names: mend it."
         )
+    if na is None:
+        options["na_values"] = {name: ["", *_NA, *(["None"] * _is_numeric(raw[name]))] for name in raw}
     text = [name for name in raw if _is_code(raw[name]) or _has_text_levels(schema.get(str(name)))]
     if len(text) == raw.shape[1]:
         return raw
@@ -117,6 +134,12 @@ def _is_code(values: pd.Series[str]) -> bool:
     return bool(values.str.fullmatch(r"0\d+").any())
 
 
+def _is_numeric(values: pd.Series[str]) -> bool:
+    """Whether a column holds numbers, and perhaps the text None."""
+    known = values[values != "None"].dropna()
+    return bool(pd.to_numeric(known, errors="coerce").notna().all())
+
+
 def _has_text_levels(kind: Kind | None) -> bool:
     levels = (kind.levels if kind else None) or ()
     return any(isinstance(level, str) for level in levels)
@@ -132,6 +155,18 @@ def _with_dates(frame: pd.DataFrame, schema: Mapping[str, Kind | None]) -> pd.Da
             frame[name] = pd.to_datetime(frame[name], format="ISO8601")
         except ValueError:  # the kind will refuse the text
             continue
+    return frame
+
+
+def _cleaned(frame: pd.DataFrame, schema: Mapping[str, Kind | None]) -> pd.DataFrame:
+    """Return the table with text cleaned; numbers stay text where the schema has levels that are text."""
+    for name in frame.columns:
+        if not pd.api.types.is_string_dtype(frame[name].dtype):
+            continue
+        cells = [None if pd.isna(cell) else str(cell) for cell in frame[name]]
+        found = clean_text(cells, numbers=not _has_text_levels(schema.get(str(name))))
+        is_text = any(isinstance(cell, str) for cell in found)
+        frame[name] = pd.Series(found, dtype="string" if is_text else "Float64").convert_dtypes().array
     return frame
 
 

@@ -21,6 +21,7 @@ from glfm.frames.column import Column, FloatArray
 from glfm.frames.frame import Frame
 from glfm.kinds import Kind
 from glfm.kinds.categorical import Categorical
+from glfm.kinds.count import Count
 from glfm.kinds.ordinal import Ordinal
 from glfm.kinds.positive import Positive
 from glfm.kinds.real import Real
@@ -77,9 +78,14 @@ def plausible(column: Column, kind: Kind) -> list[Kind]:
     few = 2 < len(column.distinct) <= _MOST_LEVELS
     if few and (column.is_whole or column.type == "ordered"):
         options = [Ordinal(), Categorical()]
+        if not kind.is_number and Count.claim(column):  # grades or codes by their name
+            options.insert(0, Count())
     elif few and column.type == "string":
         order = levels_by_number(column.distinct)
-        options = [] if order is None else [Ordinal(levels=order)]
+        if kind.is_ordered:
+            options = [Categorical()]
+        elif order is not None:
+            options = [Ordinal(levels=order)]
     elif kind.is_whole and len(column.distinct) > _MOST_LEVELS:
         options = [Positive(), Real()]
     return [kind, *(other for other in options if type(other) is not type(kind))]

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from glfm.cli.app import app
-from glfm.cli.options import Fitting, Na, Quiet, Seed, TableFile, fitting
+from glfm.cli.options import Clean, Fitting, Na, Quiet, Seed, TableFile, fitting
 from glfm.errors import FileError
 
 __all__: list[str] = []
@@ -45,6 +45,7 @@ def demo(
 def schema(
     data: TableFile,
     na: Na = None,
+    clean: Clean = False,
     evidence: Annotated[
         bool, typer.Option("--evidence", help="Let hidden cells choose where values leave a kind open.")
     ] = False,
@@ -54,7 +55,7 @@ def schema(
     from glfm.kinds import Kind
     from glfm.schema import Schema
 
-    inferred = Schema.infer(read_table(data, na=na), evidence=evidence)
+    inferred = Schema.infer(read_table(data, na=na, clean=clean), evidence=evidence)
     # Learnt parameters would be in the way when the user changes a kind.
     bare = {
         name: kind and Kind.from_dict({k: v for k, v in kind.to_dict().items() if k in ("kind", "levels")})

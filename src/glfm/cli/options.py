@@ -58,6 +58,13 @@ Na = Annotated[
         "--na", help="Text of a missing cell in csv, in place of NA, null and the like; repeatable."
     ),
 ]
+Clean = Annotated[
+    bool,
+    typer.Option(
+        "--clean",
+        help="Read n/a and - as missing, Yes and ' yes' as one level, $1,200 and 5 % as numbers.",
+    ),
+]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="The same seed gives the same result.")]
 NChains = Annotated[int, typer.Option("--chains", help="Number of chains.")]
 NDraws = Annotated[int, typer.Option("--draws", help="Draws kept per chain.")]
@@ -77,6 +84,7 @@ class Fitting:
     time_budget: TimeBudget = None
     jobs: NJobs = None
     na: Na = None
+    clean: Clean = False
     quiet: Quiet = False
 
     def read_schema(self) -> Schema | None:
@@ -108,7 +116,7 @@ class Fitting:
         from glfm.files import read_table
 
         plain = self.model()
-        frame = read_table(data, na=self.na, schema=plain.schema)
+        frame = read_table(data, na=self.na, schema=plain.schema, clean=self.clean)
         settings = {**plain.get_params(deep=False), "n_warmup": N_WARMUP, "thin": 1, "weighted": "auto"}
         model = predicting(frame, **settings)
         self.announce(model, frame)
@@ -133,7 +141,7 @@ class Fitting:
         """Return the table in a file, after printing the estimated cost of fitting it."""
         from glfm.files import read_table
 
-        frame = read_table(data, na=self.na, schema=model.schema)
+        frame = read_table(data, na=self.na, schema=model.schema, clean=self.clean)
         self.announce(model, frame)
         return frame
 
@@ -172,7 +180,9 @@ def read_model(path: Path, options: Fitting, data: Path | None = None) -> tuple[
     if options.schema is not None:
         raise DataError("A model has the schema that it was fitted with: leave out --schema or --model.")
     model = load(path)
-    return model, None if data is None else read_table(data, na=options.na, schema=model.schema_)
+    if data is None:
+        return model, None
+    return model, read_table(data, na=options.na, schema=model.schema_, clean=options.clean)
 
 
 def fitted_model(data: Path | None, model: Path | None, options: Fitting) -> tuple[GLFM, Path]:

@@ -17,6 +17,7 @@ from glfm.kinds.numeric import NumericKind
 
 _EXACT_LIMIT = 2.0**53  # beyond it, x and x + 1 are the same float
 _MAX_EDGES = 512  # P(X >= x) is added up to here
+_MANY, _WIDE = 20, 10.0  # distinct values and standard deviation from which rounding has no effect
 _NOTHING = 9.0  # standard deviations beyond which a normal tail is negligible
 
 
@@ -45,6 +46,10 @@ class Count(NumericKind):
             return None
         if column.observed.max() >= _EXACT_LIMIT:
             return None
+        # With a standard deviation of 10, the probability of a whole number and the density of a rounded one
+        # differ by 1/2400 nats.
+        if len(column.distinct) > _MANY and column.observed.std() >= _WIDE:
+            return "whole numbers, none negative; so wide that positive would not differ in effect"
         return "whole numbers, none negative"
 
     def allowed(self, x: FloatArray) -> tuple[NDArray[np.bool_], str]:

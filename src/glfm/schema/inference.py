@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
-import re
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
-import numpy as np
+from numpy.typing import NDArray
 
 from glfm.errors import FitWarning, SchemaError, check_name, listing
-from glfm.frames.column import Column
+from glfm.frames.column import Column, FloatArray
 from glfm.frames.frame import Frame
-from glfm.kinds import KINDS, Kind, find_kind
+from glfm.kinds import Kind
+from glfm.kinds.count import Count
+from glfm.kinds.ordinal import Ordinal
+from glfm.schema.blanks import explain_holes, few_levels
+from glfm.schema.guesses import DATES, ROW_NUMBER, find_questionnaire, find_ranks, guess_kind, is_graded
+from glfm.schema.messy import find_messes, is_zip
 
-_FEW = 20  # a column with at most this many distinct values is never taken for an id
-_ID_NAME = re.compile(
-    r"(^|[^a-zA-Z])(id|key|code|uuid|no|nr|number|index)$|[a-z]Id$|ID$|patno$", re.IGNORECASE
-)
-_ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}([ T]\d{2}:|$)")
-_DATES = "looks like dates: call it real to model it in days"
+
+@dataclass
+class _Seen:
+    """What the columns without a given kind showed, for warnings and for rules about several columns."""
+
+    ignored: dict[str, str] = field(default_factory=dict)
+    empty: list[str] = field(default_factory=list)
+    orders: dict[str, tuple[object, ...]] = field(default_factory=dict)
+    messes: list[str] = field(default_factory=list)
+    numbered: dict[str, FloatArray] = field(default_factory=dict)
+    graded: dict[str, tuple[float, ...]] = field(default_factory=dict)
+    holes: dict[str, NDArray[Any]] = field(default_factory=dict)
 
 
 def infer_kinds(
@@ -39,8 +51,7 @@ def infer_kinds(
         check_name(name, table.names, "column")
     kinds: dict[str, Kind | None] = {}
     reasons: dict[str, str] = {}
-    ignored: dict[str, str] = {}
-    empty = []
+    seen = _Seen()
     for name in table.names:
         if name in given and given[name] is None:
             kinds[name], reasons[name] = None, given_reasons[name]
@@ -50,25 +61,55 @@ def infer_kinds(
         if name in given:
             kind, reasons[name] = given[name], given_reasons[name]
         else:
-            kind, reasons[name] = _choose(column)
-            if kind is None:
-                ignored[name] = reasons[name]
+            kind, reasons[name] = guess_kind(column)
+            _note(column, kind, reasons[name], seen)
         if kind is not None and not column.observed.size:
-            empty.append(name)
-        if kind is not None and predictive:
-            kind = kind.to_predict()
-        kinds[name] = None if kind is None else _learn(kind, column)
+            seen.empty.append(name)
+        kinds[name] = None if kind is None else _learn(kind, column, predictive)
+    for name, (kind, reason) in _judge_together(seen).items():
+        kinds[name], reasons[name] = _learn(kind, table.column(name), predictive), reason
+        seen.ignored.pop(name, None)
     if all(kind is None for kind in kinds.values()):
         raise SchemaError(
             f"Every column is ignored ({listing(kinds)}): give the kind of at least one in the schema."
         )
-    _warn(ignored, empty)
+    modelled = [name for name, kind in kinds.items() if kind is not None]
+    _warn(seen, _explain_holes(table, modelled, seen.holes))
     return kinds, reasons
 
 
-def _learn(kind: Kind, column: Column) -> Kind:
+def _judge_together(seen: _Seen) -> dict[str, tuple[Kind, str]]:
+    """Return the kinds and reasons of columns that only several of them together show."""
+    ranks = "ranks: every value once, as in other columns in another order"
+    found: dict[str, tuple[Kind, str]] = {name: (Count(), ranks) for name in find_ranks(seen.numbered)}
+    answers = find_questionnaire(seen.graded)
+    return found | {name: (Ordinal(), reason) for name, reason in answers.items()}
+
+
+def _note(column: Column, kind: Kind | None, reason: str, seen: _Seen) -> None:
+    """Note what a column without a given kind showed."""
+    seen.messes.extend(find_messes(column, has_levels=kind is not None))
+    if is_zip(column):
+        seen.messes.append(
+            f"Column {column.name!r} looks like zip codes, as numbers, which have no zeros in front: read it "
+            f'as text, dtype={{{column.name!r}: "string"}}, or set it to "ignore".'
+        )
+    if kind is None:
+        seen.ignored[column.name] = reason
+        if reason == ROW_NUMBER:
+            seen.numbered[column.name] = column.observed
+        return
+    if column.type == "string" and kind.is_ordered and kind.levels:
+        seen.orders[column.name] = kind.levels
+    if kind.is_whole and is_graded(column):
+        seen.graded[column.name] = column.distinct
+    if column.missing.any() and column.observed.size:
+        seen.holes[column.name] = column.missing
+
+
+def _learn(kind: Kind, column: Column, predictive: bool) -> Kind:
     """Learn the open parameters of a kind; refuse a column whose levels are unknown."""
-    learnt = kind.learn(column)
+    learnt = (kind.to_predict() if predictive else kind).learn(column)
     if not learnt.is_learnt:
         raise SchemaError(
             f"Column {column.name!r} has no observed cell, so its levels are unknown: give them, as in "
@@ -77,43 +118,9 @@ def _learn(kind: Kind, column: Column) -> Kind:
     return learnt
 
 
-def _choose(column: Column) -> tuple[Kind | None, str]:
-    """Return the kind of a column that has none in the schema, and the reason."""
-    reason = _why_ignored(column)
-    if reason is not None:
-        return None, reason
-    if not column.observed.size and not column.declared_levels and column.type != "bool":
-        return find_kind("real"), "no observed cell"
-    for cls in sorted(KINDS.values(), key=lambda cls: cls.priority):
-        reason = cls.claim(column)
-        if reason is not None:
-            return cls(), reason
-    raise SchemaError(
-        f'Column {column.name!r} looks like none of {", ".join(KINDS)}: name its kind or set it to "ignore".'
-    )
-
-
-def _why_ignored(column: Column) -> str | None:
-    n_distinct, n_observed = len(column.distinct), column.observed.size
-    if n_distinct <= _FEW:
-        return None
-    if column.type == "string" and all(map(_ISO_DATE.match, column.distinct)):
-        return _DATES
-    if column.type in ("string", "category") and 4 * n_distinct > n_observed:
-        return f"looks like an id or free text: {n_distinct} values in {n_observed} cells"
-    if column.is_whole and n_distinct == n_observed:
-        if np.all(np.diff(column.distinct) == 1):
-            return "looks like a row number: every value once, in steps of 1"
-        if np.all(np.diff(column.observed) > 0):
-            return "looks like a row number: whole numbers that grow from row to row"
-        if _ID_NAME.search(column.name):
-            return "looks like an id: every value once, and the name says so"
-    return None
-
-
 def _refuse(column: Column, given: Kind | None) -> None:
     """Refuse a column that no kind can model, or that needs an explicit kind."""
-    if column.type == "date" and (given is None or not given.is_number):
+    if column.type == "date" and given is not None and not given.is_number:
         raise SchemaError(
             f'Column {column.name!r} holds dates or times: say in the schema that it is "real", which models '
             'it in days, or set it to "ignore".'
@@ -133,20 +140,40 @@ def _is_hashable(column: Column) -> bool:
         return False
 
 
-def _warn(ignored: Mapping[str, str], empty: list[str]) -> None:
-    if ignored:
-        name, reason = next(iter(ignored.items()))
-        kind = "real" if reason == _DATES else "categorical"
-        warnings.warn(
-            f"Ignoring {listing(ignored)}, which look like ids, dates, row numbers or free text: to model "
-            f'one, name its kind in the schema, as in {{{name!r}: "{kind}"}}; to agree, say "ignore".',
-            FitWarning,
-            stacklevel=5,
+def _explain_holes(
+    table: Frame, names: Iterable[str], holes: Mapping[str, NDArray[Any]]
+) -> dict[str, tuple[str, list[object]]]:
+    """Return the columns whose holes go with levels of another column, and which."""
+    found = {name: few_levels(table.column(name)) for name in names} if holes else {}
+    return explain_holes(holes, {name: levels for name, levels in found.items() if levels is not None})
+
+
+def _warn(seen: _Seen, blank: Mapping[str, tuple[str, list[object]]]) -> None:
+    sentences = list(seen.messes)
+    if seen.ignored:
+        name, reason = next(iter(seen.ignored.items()))
+        kind = "real" if reason == DATES else "categorical"
+        sentences.append(
+            f"Ignoring {listing(seen.ignored)}, which look like ids, dates, row numbers or free text: to "
+            f'model one, name its kind in the schema, as in {{{name!r}: "{kind}"}}; to agree, say "ignore".'
         )
-    if empty:
-        warnings.warn(
-            f"No cell is observed in {listing(empty)}: it is kept and drawn from its prior; set it to "
-            '"ignore" to leave it out.',
-            FitWarning,
-            stacklevel=5,
+    if seen.empty:
+        sentences.append(
+            f"No cell is observed in {listing(seen.empty)}: it is kept and drawn from its prior; set it to "
+            '"ignore" to leave it out.'
         )
+    if seen.orders:
+        name, levels = next(iter(seen.orders.items()))
+        order = " < ".join(map(str, levels))
+        sentences.append(
+            f"An order was read into the levels of {listing(seen.orders, 50)}, as {order}: to "
+            f'undo it, say {{{name!r}: "categorical"}} in the schema; to agree, "ordinal" with these levels.'
+        )
+    if blank:
+        name, (other, values) = next(iter(blank.items()))
+        sentences.append(
+            f"A hole may mean 'none' rather than 'unknown' in {listing(blank)}: {name!r} is blank just where "
+            f"{other!r} is {listing(values, 3)}; give it a level of its own, or do not use what is filled in."
+        )
+    for sentence in sentences:
+        warnings.warn(sentence, FitWarning, stacklevel=5)

@@ -40,6 +40,9 @@ class TestPlausible:
             (column_of([0.5, 1, 2], "float"), "positive", []),
             (column_of(["x", "y", "z"], "string"), "categorical", []),
             (column_of(["2nd", "1st", "10th"], "string"), "categorical", ["ordinal"]),
+            (column_of(["2nd", "1st", "10th"], "string"), "ordinal", ["categorical"]),
+            (column_of([1, 2, 3, 4], "integer"), "ordinal", ["count", "categorical"]),
+            (column_of([1, 2, 3, 4], "integer"), "categorical", ["count", "ordinal"]),
             (
                 column_of(["low", "mid", "high"], "ordered", ("low", "mid", "high")),
                 "ordinal",
@@ -118,7 +121,7 @@ def survey(n: int = 300) -> pd.DataFrame:
     group = rng.integers(4, size=n)
     return pd.DataFrame(
         {
-            "code": np.where(group < 2, rng.choice([1, 9], n), rng.choice([3, 7], n)),
+            "item": np.where(group < 2, rng.choice([1, 9], n), rng.choice([3, 7], n)),
             "events": rng.poisson(np.array([1.0, 12.0, 3.0, 6.0])[group]),
             "noise": rng.poisson(30.0, n),
             "a": rng.normal(np.array([0.0, 0.0, 4.0, 4.0])[group], 1.0),
@@ -136,11 +139,11 @@ class TestChoice:
     found: glfm.Schema
 
     def test_codes_are_categories(self) -> None:
-        assert glfm.Schema.infer(survey())["code"].name == "count"
-        assert self.found["code"].name == "categorical"
-        assert self.found["code"].levels == (1, 3, 7, 9)
-        assert self.found.reasons["code"].startswith("predicts 120 hidden cells better than count by ")
-        assert self.found.reasons["code"].endswith("the rule said: whole numbers, none negative")
+        assert glfm.Schema.infer(survey())["item"].name == "count"
+        assert self.found["item"].name == "categorical"
+        assert self.found["item"].levels == (1, 3, 7, 9)
+        assert self.found.reasons["item"].startswith("predicts 120 hidden cells better than count by ")
+        assert self.found.reasons["item"].endswith("the rule said: whole numbers, none negative")
 
     def test_counts_stay_counts(self) -> None:
         assert self.found["events"].name == "count"
@@ -149,7 +152,7 @@ class TestChoice:
 
     def test_what_is_sure_is_not_asked(self) -> None:
         assert self.found.reasons["a"] == "numbers of either sign"
-        assert set(self.found.evidence["column"]) == {"code", "events", "noise"}
+        assert set(self.found.evidence["column"]) == {"item", "events", "noise"}
 
     def test_the_table(self) -> None:
         table = self.found.evidence
@@ -170,7 +173,7 @@ class TestChoice:
         again = glfm.Schema.from_json(self.found.to_json())
         assert again == self.found
         settings = {"n_chains": 1, "n_warmup": 5, "n_draws": 2, "progress": False}
-        assert glfm.GLFM(self.found, **settings).fit(survey()).schema_["code"].name == "categorical"
+        assert glfm.GLFM(self.found, **settings).fit(survey()).schema_["item"].name == "categorical"
 
 
 class TestNothingToWeigh:
@@ -178,10 +181,10 @@ class TestNothingToWeigh:
         assert glfm.Schema.infer(survey()).evidence is None
 
     def test_given_kinds_stay(self) -> None:
-        given = dict.fromkeys(["code", "events", "noise"], "count")
+        given = dict.fromkeys(["item", "events", "noise"], "count")
         schema = glfm.Schema.infer(survey(60), given, evidence=True)
         assert schema.evidence.empty
-        assert schema.reasons["code"] == "given"
+        assert schema.reasons["item"] == "given"
 
     @pytest.mark.parametrize("columns", [{"a": [1, 2, 3]}, {"a": [1, 2, 3], "b": [0.5, 1.5, -2.0]}])
     def test_too_few_cells(self, columns: dict[str, list[float]]) -> None:

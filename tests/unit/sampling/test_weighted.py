@@ -59,7 +59,7 @@ def table() -> pd.DataFrame:
     frame = pd.DataFrame(
         {name: w * score + 0.3 * rng.standard_normal(40) for name, w in zip("abc", (2, -1, 1), strict=True)}
     )
-    frame["level"] = np.where(score > 0.2, "high", np.where(score < -0.2, "low", "none"))
+    frame["level"] = np.where(score > 0.2, "east", np.where(score < -0.2, "north", "south"))
     frame["count"] = np.round(np.exp(score)).astype(int)
     return frame.mask(rng.random(frame.shape) < 0.15)
 
@@ -94,7 +94,7 @@ def test_works(model, name):
 def test_cells_are_filled_as_the_rest_of_the_row_says(fitted):
     full = fitted.impute()
     assert not full.isna().any().any()
-    assert set(full["level"]) <= {"high", "low", "none"}
+    assert set(full["level"]) <= {"east", "north", "south"}
     assert (full["count"] >= 0).all()
 
 

@@ -157,6 +157,35 @@ class TestIgnored:
             infer({"a": [1], "b": [2]}, {"a": "ignore", "b": "ignore"})
 
 
+class TestDates:
+    @pytest.mark.parametrize(
+        "column",
+        [
+            pd.to_datetime(["2020-01-01", "2020-02-01", None]),
+            pd.Series([dt.date(2020, 1, 1), dt.date(2020, 2, 1), None], dtype=object),
+            ["2020-01-01", "2020-02-01", None],
+            ["2020-01-01 10:30", "2020-02-01 11:00", None],
+        ],
+    )
+    def test_the_same_as_datetime_and_as_text(self, column):
+        with pytest.warns(FitWarning, match=r"Ignoring 'a', .* as in \{'a': \"real\"\}"):
+            schema = infer({"a": column, "b": [1, 2, 5]})
+        assert schema.ignored == ["a"]
+        assert schema.reasons["a"] == "looks like dates: call it real to model it in days"
+
+    @pytest.mark.parametrize(
+        "cells", [("31/12/2020", "1/2/2021"), ("31.12.2020", "01.02.2021"), ("Jan 3, 2020", "March 14 2021")]
+    )
+    def test_other_formats(self, cells):
+        with pytest.warns(FitWarning, match="Ignoring 'a'"):
+            schema = infer({"a": cells, "b": [1, 5]})
+        assert schema.reasons["a"].startswith("looks like dates: write them as 2020-01-31")
+
+    @pytest.mark.parametrize("cells", [("2020-01-01", "later"), ("1.2.3", "1.2.4"), ("may", "june")])
+    def test_not_dates(self, cells):
+        assert infer({"a": cells})["a"].name == "categorical"
+
+
 class TestNothingObserved:
     @pytest.mark.parametrize(
         "frame",
@@ -273,10 +302,9 @@ class TestRefused:
     @pytest.mark.parametrize(
         "column", [pd.to_datetime(["2020-01-01", None]), pd.Series([dt.date(2020, 1, 1), None], dtype=object)]
     )
-    @pytest.mark.parametrize("given", [None, {"a": "categorical"}])
-    def test_dates(self, column, given):
+    def test_dates(self, column):
         with pytest.raises(SchemaError) as caught:
-            infer({"a": column, "b": [1, 2]}, given)
+            infer({"a": column, "b": [1, 2]}, {"a": "categorical"})
         assert str(caught.value) == (
             "Column 'a' holds dates or times: say in the schema that it is \"real\", which models it in "
             'days, or set it to "ignore".'
