@@ -64,7 +64,7 @@ def draw_effects(table: pd.DataFrame, kinds: dict[str, Kind], ax: Axes | None) -
     texts: list[Artist] = []
     for d, k in zip(*np.nonzero(sure), strict=True):
         words = f"{effect[d, k]:+.1f}".replace("-0.0", "0.0").replace("+0.0", "0.0")
-        if fixed[columns[d]] is None:
+        if fixed[columns[d]] is None and levels[d, k] is not None:
             words = f"{label(levels[d, k], 12)} {words}"
         ink = ink_on(image.cmap(image.norm(effect[d, k])))
         texts.append(ax.text(k, d, words, ha="center", va="center", fontsize=6.5, color=ink))

@@ -16,7 +16,7 @@ from glfm.plots.largest_effects import largest_effects
 from glfm.report.formatting import MINUS, UNKNOWN, clipped, listed, pair, percent
 
 _IN_NAME = 2  # number of effects in the meaning of a feature
-_IN_SENTENCE = 5
+_IN_SENTENCE = 6
 _IN_PICTURE = 4
 _MOST_PATTERNS = 12
 _MOST_MAPPED = 12  # features in the map of effects
