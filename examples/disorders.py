@@ -18,6 +18,7 @@ from glfm.datasets import load_nesarc_disorders
 PAPER = 3  # features
 PLAN = study.Plan(4, 200, 50, 4)
 EVERY = 16  # of so many people one is taken
+FEW = 50  # people with a disorder below whom nothing is said of it
 # Attribute: its name in the paper, and whether the paper finds an influence.
 ATTRIBUTES = {
     "sex": ("gender", True),
@@ -113,16 +114,17 @@ def influence(model: glfm.GLFM, attribute: str) -> tuple[bool, str]:
 
 
 def in_data(frame: pd.DataFrame, well: np.ndarray, attribute: str) -> str:
-    """Return the largest difference between people with a disorder and people without any."""
+    """Return the largest difference between people with a disorder, if they are not few, and people without any."""
     values = frame[attribute]
+    common = [d for d in DISORDERS if (frame[d] == "yes").sum() >= FEW] or DISORDERS
     if attribute == "age":
         ages = values.astype(float)
-        change = {d: (ages[frame[d] == "yes"].mean() - ages[well].mean()) for d in DISORDERS}
+        change = {d: (ages[frame[d] == "yes"].mean() - ages[well].mean()) for d in common}
         worst = max(change, key=lambda d: abs(change[d]))
         return f"{worst}: {change[worst]:+.1f} years, {change[worst] / ages.std():+.2f} sd"
     base = values[well].value_counts(normalize=True)
     change = pd.DataFrame(
-        {d: values[frame[d] == "yes"].value_counts(normalize=True) for d in DISORDERS}
+        {d: values[frame[d] == "yes"].value_counts(normalize=True) for d in common}
     ).astype(float).fillna(0.0).sub(base.astype(float), axis=0)  # fmt: skip
     level, disorder = change.abs().stack().idxmax()
     return f"{disorder}: P({level}) {float(base[level]):.2f} → {float(base[level] + change.loc[level, disorder]):.2f}"
@@ -313,7 +315,7 @@ of their activations between the panels. How many of the people with each featur
 
 Rule: an attribute has an influence if rows with a feature (at least 3 % of the people, or a scale) differ from the others by 0.1 in a
 level's share or by half a standard deviation of a number or an ordinal, with a 90 % interval that excludes zero. Confirmed: both
-seeds say what the paper says; different: one of them does; not confirmed: none does. The last column needs no model.
+seeds say what the paper says; different: one of them does; not confirmed: none does. The last column needs no model; it leaves out disorders of fewer than {FEW} people.
 
 {influence_table(result)}""",
         f"""## The paper's findings and ours

@@ -29,9 +29,13 @@ of them; a direction counts if the 90 % interval of the contrast excludes zero. 
 and at least half of all large enough to be noticed ({NOTICEABLE_EFFECT:g} standard deviations of a number or an ordinal,
 {NOTICEABLE_CHANGE:g} of a level's share). **Different**: one feature has the first and at least half of all directions. **Not
 confirmed**: none has. The absence of a feature and the low end of a scale are considered too. The verdict of both seeds together
-is the weaker of the two. Contrasts are of all rows with a feature against all others, so that what else these rows have
+is the weaker of the two, and no more than "different" if the features of the two seeds are not the same (correlation of activations
+below {SAME:g}). Contrasts are of all rows with a feature against all others, so that what else these rows have
 counts too; the paper reads its features off weights, with all else equal. The number of features is **confirmed** if both seeds
-report so many yes/no features, as the paper's are, and **different** if they are so many of either form."""
+report so many yes/no features, as the paper's are, and **different** if they are so many of either form.
+That the number counts yes/no features, and that both seeds must have the same feature, was added after a first look at the
+counties; both conditions make verdicts stricter. The earlier condition that half of the draws have the feature is gone, because only
+features that halves of the chains find again are reported."""
 
 READING = """The features are those of the [whole posterior](../../docs/explore.md#features): axes of the average field that both halves of
 the chains, and resampled rows, find again. *Form*: "yes/no" if rows fall into two groups, else "scale"; only a yes/no feature has a share.
@@ -357,9 +361,20 @@ def weaker(verdicts: Iterable[str]) -> str:
     return min(verdicts, key=order.index)
 
 
+def together(seeds: Seeds, matches: Sequence[Match]) -> tuple[str, float]:
+    """Return the verdict of both seeds on a finding, and the correlation of the two features it rests on."""
+    found = weaker(match.verdict for match in matches)
+    if not all(match.feature for match in matches):
+        return found, np.nan
+    names = [list(model.features().index) for model in seeds.both]
+    i, j = (part.index(match.feature) for part, match in zip(names, matches, strict=True))
+    alike = float(matches[0].way * matches[1].way * correlations(*seeds.both)[i, j])
+    return (weaker([found, DIFFERENT]) if alike < SAME else found), alike
+
+
 def verdict(seeds: Seeds, finding: Finding, opposite: bool = True) -> str:
     """Return the verdict of both seeds together."""
-    return weaker(judge(model, finding, opposite).verdict for model in seeds.both)
+    return together(seeds, [judge(model, finding, opposite) for model in seeds.both])[0]
 
 
 def findings_table(findings: Sequence[Finding], seeds: Seeds, paper: int, opposite: bool = True) -> str:
@@ -381,8 +396,6 @@ def findings_table(findings: Sequence[Finding], seeds: Seeds, paper: int, opposi
             f"**{weaker(said)}**",
         ]
     ]
-    between = correlations(*seeds.both)
-    names = [list(model.features().index) for model in seeds.both]
     rests: dict[tuple[str, str], list[tuple[str, int]]] = {}
     for finding in findings:
         matches = [judge(model, finding, opposite) for model in seeds.both]
@@ -390,11 +403,9 @@ def findings_table(findings: Sequence[Finding], seeds: Seeds, paper: int, opposi
             if match.feature:
                 short = finding.words.split(":")[0]
                 rests.setdefault((seed, match.feature), []).append((short, match.way))
-        together = f"**{weaker(match.verdict for match in matches)}**"
-        if all(match.feature for match in matches):
-            i, j = (part.index(match.feature) for part, match in zip(names, matches, strict=True))
-            together += f", correlation of the two {matches[0].way * matches[1].way * between[i, j]:.2f}"
-        rows.append([finding.words, *(f"**{match.verdict}**: {match.words}" for match in matches), together])
+        both, alike = together(seeds, matches)
+        last = f"**{both}**" + ("" if np.isnan(alike) else f", correlation of the two {alike:.2f}")
+        rows.append([finding.words, *(f"**{match.verdict}**: {match.words}" for match in matches), last])
     note = "Directions in *italics* differ from the paper, or are uncertain."
     shared: dict[str, list[str]] = {}
     for (seed, feature), named in rests.items():
@@ -423,7 +434,9 @@ def draw_sizes(seeds: Seeds, paper: int, path: Path) -> None:
         share = np.bincount(sizes(model)) / len(model.draws_)
         at = np.arange(share.size)[np.flatnonzero(share)[0] :]
         left.plot(at, share[at], "-", marker=".", color=colour, label=name)
-        n, each = len(model.features()), model.features(explain=0.95)["explained"].to_numpy()
+        reported, more = model.features(), model.features(explain=0.95)
+        n = len(reported)
+        each = (more if len(more) > n else reported)["explained"].to_numpy()
         total = np.append(0.0, np.cumsum(each))
         right.plot(range(total.size), total, "-", color=colour, lw=1)
         right.plot(range(n + 1), total[: n + 1], "o", color=colour, label=f"{name}: {n} reproduced", ms=5)
@@ -488,7 +501,7 @@ def draw_effects(seeds: Seeds, path: Path) -> None:
     bar = figure.colorbar(image, ax=axes, extend="both", aspect=25, pad=0.01)
     bar.outline.set_visible(False)
     bar.ax.tick_params(labelsize=7)
-    bar.set_label("effect, in standard deviations", fontsize=7)
+    bar.set_label("effect (sd)", fontsize=7)
     save(figure, path)
 
 
