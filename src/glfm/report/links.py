@@ -37,7 +37,7 @@ class Links:
     pairs: list[Link]
     strongest: float  # mutual information of the strongest, of all columns
     left_out: list[str]  # columns of many levels
-    by_column: list[tuple[str, list[tuple[str, float]]]]  # each column with those that tell most of it
+    by_column: list[tuple[str, list[Link]]]  # each column with those that tell most of it
 
     @property
     def is_nothing(self) -> bool:
@@ -55,15 +55,18 @@ def strongest_links(summary: Summary) -> Links:
     pairs = [pair for pair in everywhere if pair[0] in kept and pair[1] in kept and pair[2] >= _TINY][:_MOST]
     largest = max([pair[2] for pair in pairs], default=1.0)
     links = [Link(a, b, mi, mi / largest, _in_words(summary, a, b)) for a, b, mi in pairs]
-    by_column = [(name, _partners(name, kept, everywhere)) for name in kept]
+    by_column = [(name, _partners(summary, name, kept, everywhere)) for name in kept]
     strongest = everywhere[0][2] if everywhere else 0.0
     return Links(links, strongest, left_out, [one for one in by_column if one[1]])
 
 
-def _partners(name: str, kept: list[str], pairs: list[tuple[str, str, float]]) -> list[tuple[str, float]]:
-    """Return the columns that tell most of one, the first first."""
+def _partners(
+    summary: Summary, name: str, kept: list[str], pairs: list[tuple[str, str, float]]
+) -> list[Link]:
+    """Return the columns that tell most of one, the most telling first, with what they tell."""
     found = [(b if a == name else a, mi) for a, b, mi in pairs if name in (a, b) and mi >= _TINY]
-    return [one for one in found if one[0] in kept][:_MOST_PARTNERS]
+    most = [(other, mi) for other, mi in found if other in kept][:_MOST_PARTNERS]
+    return [Link(name, other, mi, mi / most[0][1], _contrast(summary, other, name)) for other, mi in most]
 
 
 def _pairs(value: FloatArray, names: list[str]) -> list[tuple[str, str, float]]:
