@@ -57,7 +57,8 @@ def value(kind: Kind, x: float) -> str:
 def pair(kind: Kind, a: float, b: float) -> tuple[str, str]:
     """Return two values of a column, with as many decimals as the larger needs, or more to differ."""
     size = max(abs(a), abs(b))
-    if kind.time is None and math.isfinite(a) and math.isfinite(b) and 0.01 <= size < 1000:
+    is_plain = kind.time is None and math.isfinite(a) and math.isfinite(b) and 0.01 <= size < 1000
+    if is_plain and not (a == round(a) and b == round(b)):
         digits = 3 if size < 0.1 else max(2 - math.floor(math.log10(max(1.005 * size, 1.0))), 0)
         texts = [f"{x:.{digits}f}" for x in (a, b)]
         if texts[0] != texts[1]:

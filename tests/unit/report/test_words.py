@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from glfm.report.formatting import chance, clipped, counted, number, percent
+from glfm.kinds import KINDS
+from glfm.report.formatting import chance, clipped, counted, listed, number, pair, percent
 
 
 def test_words() -> None:
@@ -24,3 +25,14 @@ def test_words() -> None:
         "less than 1 in a million",
     ]
     assert clipped("abcdef", 4) == "abc…"
+    assert [listed(list(parts)) for parts in ("", "a", "ab", "abc")] == ["", "a", "a and b", "a, b and c"]
+    real = KINDS["real"]()
+    pairs = [(0.0767, 1.01), (9.14, 72.9), (39.0, 24.0), (0.02, 0.031), (12.01, 12.02), (-1.1, 2500.0)]
+    assert [pair(real, *ends) for ends in pairs] == [
+        ("0.08", "1.01"),
+        ("9.1", "72.9"),
+        ("39", "24"),
+        ("0.020", "0.031"),
+        ("12", "12"),
+        ("\u22121.1", "2,500"),
+    ]
