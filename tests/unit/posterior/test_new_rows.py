@@ -232,21 +232,12 @@ class TestTransform:
         assert out.to_numpy().min() >= 0.0
         assert out.to_numpy().max() <= 1.0
 
-    def test_a_single_draw_gives_its_features(self):
-        model = glfm.GLFM(**{**QUICK, "n_chains": 1, "n_draws": 1}).fit(mixed())
-        Z = model.draws_[0].Z
-        order = np.argsort(-Z.sum(axis=0), kind="stable")
-        np.testing.assert_array_equal(model.activations().to_numpy(), Z[:, order])
-
-    def test_draws_without_the_feature_are_left_out(self, model):
-        from glfm.posterior.alignment import Alignment
-
-        aligned = Alignment.of(model.draws_)
-        k = int(np.argmin(aligned.found.mean(axis=0)))
-        found = np.flatnonzero(aligned.found[:, k])
-        assert 0 < found.size < len(model.draws_)
-        mean = np.mean([model.draws_[t].Z[:, aligned.partner[t, k]] for t in found], axis=0)
-        np.testing.assert_allclose(model.activations().iloc[:, k], mean)
+    def test_it_is_the_share_of_draws_in_which_a_row_has_the_feature(self, model):
+        shares = model.activations().to_numpy() * len(model.draws_)
+        form = model.features()["form"].to_numpy()
+        np.testing.assert_allclose(
+            shares[:, form == "yes/no"], shares[:, form == "yes/no"].round(), atol=1e-9
+        )
 
     def test_fit_transform_and_names(self):
         frame = mixed()
