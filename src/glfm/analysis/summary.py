@@ -20,7 +20,6 @@ from glfm.frames.dtypes import object_array
 from glfm.kinds.base import Kind
 from glfm.kinds.cells import Cells
 from glfm.kinds.links import VALUE_LIMIT
-from glfm.posterior.alignment import Alignment
 from glfm.posterior.fit import Fit
 from glfm.posterior.rows import Rows, TrainingRows
 from glfm.posterior.spacing import spaced
@@ -56,11 +55,6 @@ class Summary:
     def __init__(self, fit: Fit) -> None:
         self.fit = fit
         self._problem = fit.problem
-
-    @cached_property
-    def aligned(self) -> Alignment:
-        """The representative draw, and its features' counterparts in the other draws."""
-        return Alignment.of(self.fit.draws)
 
     @cached_property
     def consensus(self) -> Consensus:

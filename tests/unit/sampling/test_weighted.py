@@ -14,24 +14,14 @@ from glfm.testing import assert_same_draws
 
 SETTINGS = {"n_chains": 2, "n_warmup": 12, "n_draws": 6, "random_state": 0, "progress": False}
 REFUSED = {
-    "density": lambda m: m.density("a"),
     "dependence": lambda m: m.dependence(),
-    "effects": lambda m: m.effects(),
     "explain": lambda m: m.explain(0, "a"),
-    "features": lambda m: m.features(),
-    "fit_transform": lambda m: m.fit_transform(table()),
-    "get_feature_names_out": lambda m: m.get_feature_names_out(),
     "logp": lambda m: m.logp({"a": 1.0}),
     "novelty": lambda m: m.novelty(),
     "odd_cells": lambda m: m.odd_cells(),
-    "patterns": lambda m: m.patterns(),
-    "plot": lambda m: m.plot,
     "report": lambda m: m.report("never.html"),
     "similarity": lambda m: m.similarity(),
     "surprisal": lambda m: m.surprisal(),
-    "to_arviz": lambda m: m.to_arviz(),
-    "activations": lambda m: m.activations(),
-    "transform": lambda m: m.transform(table()),
 }
 WORKS = {
     "ask": lambda m: m.ask("a", {"b": 1.0}).value,
@@ -47,6 +37,16 @@ WORKS = {
     "sensitivity": lambda m: m.sensitivity("a", [0.0, 1.0], n=2),
     "simulate": lambda m: m.simulate(3),
     "uncertainty": lambda m: m.uncertainty(),
+    "density": lambda m: m.density("a"),
+    "effects": lambda m: m.effects(),
+    "features": lambda m: m.features(),
+    "fit_transform": lambda m: m.fit_transform(table()),
+    "get_feature_names_out": lambda m: m.get_feature_names_out(),
+    "patterns": lambda m: m.patterns(),
+    "plot": lambda m: m.plot,
+    "to_arviz": lambda m: m.to_arviz(),
+    "activations": lambda m: m.activations(),
+    "transform": lambda m: m.transform(table()),
     "append": lambda m: m.append(table()[:4].set_axis(range(100, 104)), n_warmup=2, n_draws=2),
 }
 ELSEWHERE = {"draws_", "save", "schema_"}  # have tests of their own
