@@ -8,7 +8,7 @@ export OMP_NUM_THREADS = 1
 export OPENBLAS_NUM_THREADS = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lint format types unit test test-slow test-reliability golden test-minimal test-lowest dist demo demos bench bench-heldout bench-imputation bench-kinds bench-mixing bench-scale paper-missing study-prostate study-disorders study-counties studies docs pictures clean
+.PHONY: help setup lint format types unit test test-slow test-reliability golden test-minimal test-lowest dist demo demos bench bench-heldout bench-imputation bench-kinds bench-mixing bench-agreement bench-scale paper-missing study-prostate study-disorders study-counties studies docs pictures clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -106,6 +106,11 @@ bench-kinds: $(STAMP) ## guessed kinds beside stated ones, of public tables (a m
 # Chain by chain, and those that are there are left alone: make bench-mixing ARGS="--tables clinic images --jobs 2"
 bench-mixing: $(FRESH) ## whether chains find known features and agree (hours; needs GLFM_DATA)
 	$(BIN)/python benchmarks/mixing.py $(if $(QUICK),--quick --output $(VENV)/mixing-quick.json) $(if $(OTHER),--other $(OTHER)) $(ARGS)
+	$(BIN)/python docs/make_tables.py
+
+# Table by table, and those that are there are left alone: make bench-agreement ARGS="--tables clinic prostate"
+bench-agreement: $(FRESH) ## whether two seeds report the same features, and true ones (an hour; needs GLFM_DATA)
+	$(BIN)/python benchmarks/agreement.py $(ARGS)
 	$(BIN)/python docs/make_tables.py
 
 # Part by part, and those that are there are left alone: make bench-scale ARGS="--parts threads rows --again"

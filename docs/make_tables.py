@@ -18,6 +18,7 @@ ROOT = HERE.parent
 RESULTS = ROOT / "benchmarks" / "results"
 
 sys.path.insert(0, str(ROOT / "benchmarks"))
+import agreement
 import choices_report
 import imputation_figure
 import imputation_report
@@ -129,6 +130,7 @@ BLOCKS: list[tuple[Path, str, Callable[[], str]]] = [
     (HERE / "imputation.md", "imputation", imputation_report.page),
     (HERE / "imputation.md", "choices", choices_report.page),
     (HERE / "kinds.md", "kinds", kinds_report.page),
+    (HERE / "mixing.md", "agreement", agreement.page),
     (HERE / "mixing.md", "mixing", mixing_report.page),
     (HERE / "performance.md", "speed", performance),
     (HERE / "performance.md", "scale", scale),

@@ -254,6 +254,7 @@ class Exploring(TransformerMixin, Fitted):  # type: ignore[misc]
         """
         from glfm.report import write
 
+        self._binary_fit("write its report")
         return write(self._summary, path, title)
 
     def to_arviz(self, *, thin: int = 1) -> Any:
