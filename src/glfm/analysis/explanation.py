@@ -213,13 +213,9 @@ def _features(summary: Summary, placed: PlacedRow, column: str, level: int | Non
     for t in consensus.draws:
         place += consensus.memberships(placed.rows, int(t), placed.itself).sum(axis=0)
     place /= consensus.draws.size * placed.itself.size
-    ends = pd.DataFrame(
-        {"without": np.full(n, np.nan), "with": np.nan}
-    )  # unknown without the cells of the fit
-    if summary.fit.frame is not None:
-        effects = summary.effects[summary.effects["column"] == column]
-        levels = summary.fit.problem.kinds[column].levels or ()
-        ends = effects[effects["level"].isna() if level is None else effects["level"] == levels[level]]
+    effects = summary.effects[summary.effects["column"] == column]
+    levels = summary.fit.problem.kinds[column].levels or ()
+    ends = effects[effects["level"].isna() if level is None else effects["level"] == levels[level]]
     scale = np.array([axis.is_scale for axis in consensus.axes[:n]], dtype=np.bool_)
     table = pd.DataFrame(
         {

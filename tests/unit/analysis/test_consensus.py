@@ -73,6 +73,16 @@ class TestKnownTraits:
         assert explained[:4] == sorted(explained[:4], reverse=True)
         assert 0.9 < sum(explained) <= 1.0 + 1e-9
 
+    def test_without_the_cells_effects_are_those_of_expected_ones(self, clinic, tmp_path):
+        bare = glfm.load(clinic.save(tmp_path / "m.glfm", data=False))
+        ours, theirs = clinic.effects(), bare.effects()
+        named = ["feature", "column", "level"]
+        pd.testing.assert_frame_equal(ours[named], theirs[named])
+        assert np.corrcoef(ours["effect"], theirs["effect"])[0, 1] > 0.9
+        numbers = ours["level"].isna()
+        assert np.corrcoef(ours["with"][numbers], theirs["with"][numbers])[0, 1] > 0.9
+        assert bare.features()["status"].tolist() == ["clear"] * 4
+
 
 class TestHowMany:
     def test_at_most_top(self, clinic):

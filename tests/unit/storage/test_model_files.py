@@ -119,6 +119,9 @@ class TestWithoutRows:
         pd.testing.assert_frame_equal(model.uncertainty(new), bare.uncertainty(new))
         pd.testing.assert_frame_equal(model.transform(new), bare.transform(new))
         pd.testing.assert_frame_equal(model.log_likelihood(new, new), bare.log_likelihood(new, new))
+        pd.testing.assert_frame_equal(model.patterns(), bare.patterns())
+        said = ["form", "share", "explained", "reproducibility", "stability"]
+        pd.testing.assert_frame_equal(model.features()[said], bare.features()[said])
         pd.testing.assert_frame_equal(model.diagnostics().table, bare.diagnostics().table)
 
     def test_no_row_is_in_the_file(self, model, tmp_path):
@@ -134,8 +137,6 @@ class TestWithoutRows:
         [
             lambda m, p: m.impute(),
             lambda m, p: m.activations(),
-            lambda m, p: m.features(),  # in words, which are of the observed cells
-            lambda m, p: m.effects(),
             lambda m, p: m.calibration(),
             lambda m, p: m.continue_fit(1),
             lambda m, p: m.report(p / "r.html"),
