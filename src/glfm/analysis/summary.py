@@ -256,9 +256,10 @@ class Summary:
         all rows, whose distribution no caller shows.
         """
         rows = self.pattern_rows(features)
-        return self._cells_of(column, rows if rows.size else np.arange(self._problem.n_rows), n)
+        return self.cells_of(column, rows if rows.size else np.arange(self._problem.n_rows), n)
 
-    def _cells_of(self, column: str, rows: NDArray[np.intp], n: int) -> Cells:
+    def cells_of(self, column: str, rows: NDArray[np.intp], n: int = 1) -> Cells:
+        """Return `n` equal cells of a column, as a row drawn from some rows has them."""
         d, used = self._problem.names.index(column), self.consensus.draws
         part = self._problem.slices[d]
         some = rows[spaced(rows.size, _COMPONENTS)]

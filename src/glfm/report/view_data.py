@@ -14,16 +14,13 @@ from glfm.frames.column import FloatArray
 from glfm.kinds.base import Kind
 from glfm.kinds.cells import Cells
 from glfm.kinds.links import VALUE_LIMIT
-from glfm.posterior.spacing import spaced
 from glfm.report.features import FeatureFacts, PatternFacts, compared_rows, yes_no
-from glfm.sampling.draws import column_cells
 
 _TOP = 8
 _MOST = 14
 _POINTS = 200
 _EDGE = 0.04  # share of a linear axis below which a median calls for a logarithmic one
 _DIGITS = 4
-_COMPONENTS = 500  # pairs of a row and a draw that the distribution in a third of a scale is averaged over
 _NOTHING = 1e-4  # share of the largest height that is invisible
 
 
@@ -97,16 +94,7 @@ def _cells(summary: Summary, column: str, group: _Group, n: int) -> Cells:
     """Return `n` equal cells of a column, as a row drawn from a group has them."""
     if group.rows is None:
         return summary.cells(column, summary.read_patterns([group.name])[group.name], n)
-    d, used = summary.fit.problem.names.index(column), summary.consensus.draws
-    some = group.rows[spaced(group.rows.size, _COMPONENTS)]
-    draws = used[np.arange(some.size) % used.size]
-    part = summary.fit.problem.slices[d]
-    locations = np.empty((some.size, part.stop - part.start))
-    for t in np.unique(draws):
-        at = np.flatnonzero(draws == t)
-        locations[at] = summary.consensus.rows.location(int(t), some[at], part)
-    each = [np.tile(location, (n, 1)) for location in locations]
-    return column_cells([summary.fit.draws[int(t)] for t in draws], d, each)
+    return summary.cells_of(column, group.rows, n)
 
 
 def _column(summary: Summary, name: str, groups: list[_Group]) -> dict[str, Any]:
