@@ -78,6 +78,13 @@ def people_model() -> Iterator[glfm.GLFM]:
 
 
 @pytest.fixture(scope="session")
+def weighted_model() -> Iterator[glfm.GLFM]:
+    """A fit of `people()` with features that have scores."""
+    schema = {"weight": "real", "name": "ignore"}
+    yield from lent(glfm.GLFM(schema, weighted=True, **QUICK | {"n_warmup": 60}).fit(people()))
+
+
+@pytest.fixture(scope="session")
 def clinic_model() -> Iterator[glfm.GLFM]:
     """A fit of the clinic that has found its traits."""
     yield from lent(glfm.GLFM(**QUICK | {"n_warmup": 150, "n_draws": 15}).fit(make_clinic(200).frame))

@@ -42,15 +42,16 @@ class Dependence:
     def shared(self) -> FloatArray:
         """Draws x columns x columns: 1 where a feature matters to both columns, else 0.
 
-        It matters to a column if it accounts for 5 % of the column's variance: share (1 - share) effect^2 of
-        it, if its rows are a random selection.
+        It matters to a column if it accounts for 5 % of the column's variance: its own variance over rows,
+        share (1 - share) of a yes/no feature, times effect^2, if its rows are a random selection.
         """
         columns = range(len(self._problem.names))
         out = np.zeros((len(self._draws), len(columns), len(columns)))
+        bias = int(self._problem.priors.bias)
         for t, draw in enumerate(self._draws):
-            share = draw.Z.mean(axis=0)
+            variance = draw.activations[:, bias:].var(axis=0)
             size = np.array([influence(draw, d, self._problem.facts) for d in columns])
-            matters = (share * (1.0 - share) * size**2 >= MATTERS).astype(np.float64)
+            matters = (variance * size**2 >= MATTERS).astype(np.float64)
             out[t] = matters @ matters.T > 0.0
         return out
 

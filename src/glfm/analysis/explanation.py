@@ -203,7 +203,8 @@ def without_row(draw: Draw, position: int | None, features: NDArray[np.intp]) ->
     bias = int(draw.layout.bias)
     weights = np.vstack([draw.weights[:bias], draw.weights[bias + features]])
     rest = np.delete(draw.Z, position, axis=0)[:, features]
-    return replace(draw, weights=weights, packed=np.packbits(rest, axis=1))
+    scores = None if draw.scores is None else np.delete(draw.scores, position, axis=0)[:, features]
+    return replace(draw, weights=weights, packed=np.packbits(rest, axis=1), scores=scores)
 
 
 def _features(summary: Summary, placed: PlacedRow, column: str, level: int | None) -> pd.DataFrame:

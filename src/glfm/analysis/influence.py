@@ -21,7 +21,8 @@ _POINTS = 200
 def influence(draw: Draw, d: int, facts: ColumnFacts) -> FloatArray:
     """Return how far each feature of one draw moves column number `d`, in standard deviations.
 
-    In some rows of the table the feature is switched on and off while the other features stay as they are.
+    In some rows of the table the feature is switched on, with a score of 1 if features have scores, and off,
+    while the other features stay as they are.
     It is the effect on a number or an ordinal as a whole, on a category the largest over levels.
     """
     if not draw.n_features:

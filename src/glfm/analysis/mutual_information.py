@@ -53,5 +53,7 @@ def _patterns(draw: Draw, rows: NDArray[np.intp]) -> tuple[FloatArray, FloatArra
     """Return the different patterns of some rows, as `Draw.activations` has them, and their shares."""
     if not draw.n_features:
         return draw.activations_of(rows[:1]), np.ones(1)
+    if draw.scores is not None:  # no two rows have the same
+        return draw.activations_of(rows), np.full(rows.size, 1.0 / rows.size)
     _, first, count = np.unique(draw.packed[rows], axis=0, return_index=True, return_counts=True)
     return draw.activations_of(rows[first]), count / rows.size

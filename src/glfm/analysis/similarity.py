@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.spatial.distance import cdist
 
 from glfm.analysis.influence import influence
 from glfm.errors import SchemaError
@@ -31,22 +32,32 @@ def similarities(
     has. All features weigh the same, and rows without any are alike; or, given numbers of columns, a feature
     weighs by how far it moves them (the mean of its effects in standard deviations) and both sums have 1
     added: else two rows that differ only in what hardly matters to the columns would have nothing in common.
+    Of a feature with scores two rows share the smaller score if both have the same sign, and one of them has
+    the larger, in size; if the signs differ they share nothing, and both scores count as had.
     """
     draws = fit.draws
-    chosen = spaced(len(draws), _MOST_DRAWS)
+    chosen, bias = spaced(len(draws), _MOST_DRAWS), int(fit.problem.priors.bias)
     total = np.zeros((which.size, draws[0].packed.shape[0]))
     for t in chosen:
         draw = draws[int(t)]
         weight, common = np.ones(draw.n_features), 0.0
         if columns is not None:
             weight, common = np.mean([influence(draw, d, fit.problem.facts) for d in columns], axis=0), 1.0
-        mine, theirs = rows.features(int(t))[which].astype(np.float64), draw.Z.astype(np.float64)
-        shared = common + (mine * weight) @ theirs.T
-        either = 2.0 * common + (mine @ weight)[:, None] + (theirs @ weight)[None, :] - shared
+        mine, theirs = rows.activations(int(t))[which].astype(np.float64), draw.activations[:, bias:]
+        both = (np.abs(mine) @ weight)[:, None] + (np.abs(theirs) @ weight)[None, :]
+        shared = common + 0.5 * (both - _apart(mine, theirs, weight, draw.scores is not None))
+        either = 2.0 * common + both - shared
         # Rounding must neither make nor break a tie of rows that are the same.
         alike = shared >= (1.0 - 1e-9) * either
         total += np.where(alike, 1.0, shared / np.where(alike, 1.0, either))
     return np.asarray(total / chosen.size)
+
+
+def _apart(a: FloatArray, b: FloatArray, weight: FloatArray, scored: bool) -> FloatArray:
+    """Return the weighted sum of absolute differences of each row of `a` and each of `b`."""
+    if scored:
+        return np.asarray(cdist(a * weight, b * weight, "cityblock"))
+    return (a @ weight)[:, None] + (b @ weight)[None, :] - 2.0 * (a * weight) @ b.T
 
 
 def similarity(

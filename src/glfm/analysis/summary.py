@@ -69,7 +69,6 @@ class Summary:
     @cached_property
     def dependence(self) -> Dependence:
         """How columns depend on each other."""
-        self._problem.priors.need_binary("measure how columns depend on each other")
         return Dependence(self.fit)
 
     # ---- features

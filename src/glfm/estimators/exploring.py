@@ -184,7 +184,6 @@ class Exploring(TransformerMixin, Fitted):  # type: ignore[misc]
         share (1 - share) effect^2, with the share of rows that have it and its effect in standard deviations,
         as `effects()` measures it (of a category the largest over levels).
         """
-        self._binary_fit("measure how columns depend on each other")
         return self._summary.dependence.answer(measure, mass)
 
     def similarity(self, rows: Any = None, wrt: str | Iterable[str] | None = None) -> pd.DataFrame:
@@ -208,9 +207,10 @@ class Exploring(TransformerMixin, Fitted):  # type: ignore[misc]
             share over the weight of those that either has, and 1 where neither has any, averaged over draws
             (50, evenly spaced, if there are more). With `wrt`, 1 is added to both weights: rows that differ
             only in a feature that moves the columns by one standard deviation have a similarity of 1/2.
-            Features of its own that a new row may have do not count.
+            Features of its own that a new row may have do not count. If features have scores, rows share the
+            smaller one of two of the same sign.
         """
-        return similarity(self._binary_fit("compare rows by their features"), rows, wrt, self.n_jobs)
+        return similarity(self._fit, rows, wrt, self.n_jobs)
 
     def explain(self, row: Any, column: str, *, top: int = 10, mass: float = 0.9) -> Explanation:
         """Return what stands behind the value of a column in a row, observed or not.
@@ -237,7 +237,7 @@ class Exploring(TransformerMixin, Fitted):  # type: ignore[misc]
             Prints as text; its frames are `features`, `columns` (the prediction without each given column)
             and `rows` (the most similar ones).
         """
-        question = ask_why(self._binary_fit("explain a value"), row, column)
+        question = ask_why(self._fit, row, column)
         return explain(self.fit_, self._summary, question, top, mass, self.n_jobs)
 
     @property
@@ -254,7 +254,6 @@ class Exploring(TransformerMixin, Fitted):  # type: ignore[misc]
         """
         from glfm.report import write
 
-        self._binary_fit("write its report")
         return write(self._summary, path, title)
 
     def to_arviz(self, *, thin: int = 1) -> Any:

@@ -59,6 +59,10 @@ class Rows(ABC):
         """Return which row has which feature of draw number `t`, without the bias."""
 
     @abstractmethod
+    def activations(self, t: int) -> NDArray[Any]:
+        """Return which row has which feature of draw number `t`, or with which score."""
+
+    @abstractmethod
     def prior(self, t: int, rows: NDArray[np.intp]) -> RowPrior:
         """Return the prior of each row's features given all other rows, under draw number `t`."""
 
@@ -81,6 +85,10 @@ class TrainingRows(Rows):
 
     def features(self, t: int) -> NDArray[np.bool_]:
         return self._draws[t].Z
+
+    def activations(self, t: int) -> NDArray[Any]:
+        draw = self._draws[t]
+        return draw.Z if draw.scores is None else draw.scores
 
     def prior(self, t: int, rows: NDArray[np.intp]) -> RowPrior:
         problem, draw = self._problem, self._draws[t]
@@ -178,7 +186,6 @@ class NewRows(Rows):
         return out
 
     def activations(self, t: int) -> NDArray[Any]:
-        """Return which row has which feature of draw number `t`, or with which score."""
         scores = self._drawn[t].scores
         return self.features(t) if scores is None else scores
 

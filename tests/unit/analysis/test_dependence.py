@@ -1,5 +1,6 @@
 """Mutual information of columns: against dense sums over values, and by what it must obey."""
 
+from dataclasses import replace
 from itertools import combinations_with_replacement
 
 import numpy as np
@@ -104,6 +105,19 @@ class TestInformation:
         np.testing.assert_allclose(found, exact, atol=1e-3)
         levels = np.flatnonzero([not kind.is_number for kind in draw.layout.kinds.values()])
         np.testing.assert_allclose(found[np.ix_(levels, levels)], exact[np.ix_(levels, levels)], atol=1e-7)
+
+    def test_scores_and_weights_that_make_the_same_locations(self):
+        draw = drawn(table(learnt()))
+        halved = np.vstack([draw.weights[:1], 0.5 * draw.weights[1:]])
+        scored = replace(draw, weights=halved, scores=2.0 * draw.Z.astype(np.float32))
+        for found, exact in (
+            (of(scored).information, of(draw).information),
+            (of(scored).shared, of(draw).shared),
+        ):
+            np.testing.assert_allclose(found, exact, atol=1e-9)
+        assert (
+            np.abs(of(replace(scored, scores=draw.Z * 1.0)).information - of(draw).information).max() > 0.01
+        )
 
     def test_a_wrong_share_of_patterns_would_be_seen(self):
         draw = drawn(table(learnt()))

@@ -28,6 +28,15 @@ def single(monkeypatch) -> None:
 class TestAgainstPredictive:
     """Placed once per draw, every prediction is that of `predictive` for the row with cells removed."""
 
+    def test_with_scores(self, weighted_model):
+        row = people(6, seed=2).iloc[[4]]
+        found = weighted_model.explain(row, "weight").prediction
+        rest = row.assign(weight=np.nan)
+        assert found["value"] == pytest.approx(weighted_model.predictive(rest).median()["weight"].iloc[0])
+        assert found["value"] != pytest.approx(
+            weighted_model.predictive(rest.assign(visits=40)).median()["weight"].iloc[0]
+        )
+
     @pytest.mark.parametrize("column", ["weight", "visits", "diet", "mood"])
     def test_withheld_cells(self, model, column):
         row = people(6, seed=2).iloc[[4]]
@@ -130,6 +139,14 @@ class TestExplain:
         assert (fewer.Z.sum(axis=0) > 0).all()
         np.testing.assert_array_equal(fewer.weights[1:], draw.weights[1:][features])
         assert explanation.without_row(draw, None, explanation.features_of_others(draw, None)) is draw
+
+    def test_a_row_is_taken_out_of_a_draw_with_scores(self, weighted_model):
+        draw = weighted_model.draws_[0]
+        features = explanation.features_of_others(draw, 3)
+        fewer = explanation.without_row(draw, 3, features)
+        kept = np.append(0, 1 + features)
+        np.testing.assert_array_equal(fewer.activations, np.delete(draw.activations, 3, axis=0)[:, kept])
+        np.testing.assert_array_equal(fewer.Z, fewer.activations[:, 1:] != 0)
 
     def test_a_hole_is_explained_as_it_is_imputed(self, model):
         for row, column in (("p5", "weight"), ("p6", "diet")):

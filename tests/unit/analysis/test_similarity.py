@@ -43,6 +43,27 @@ class TestSimilarity:
         np.testing.assert_allclose(found, expected, atol=1e-9)
         assert np.abs(one.similarity() - expected).max(axis=None) > 0.01  # equal weights would be seen
 
+    def test_with_scores_by_hand(self, weighted_model):
+        """Positive and negative scores are two features, of which rows have more or less."""
+        draws, rows = weighted_model.draws_, (2, 50)
+        found = weighted_model.similarity([f"p{i}" for i in rows]).to_numpy()
+
+        def sides(draw):
+            a = np.nan_to_num(draw.V)
+            return np.hstack([a.clip(0, None), -a.clip(None, 0)])
+
+        def alike(a, b):
+            most = np.maximum(a, b).sum()
+            return np.minimum(a, b).sum() / most if most else 1.0
+
+        each = [[[alike(S[i], other) for other in S] for i in rows] for S in map(sides, draws)]
+        np.testing.assert_allclose(found, np.mean(each, axis=0), atol=1e-6)
+        folded = [
+            [[alike(S[i], other) for other in S] for i in rows]
+            for S in (np.abs(np.nan_to_num(draw.V)) for draw in draws)
+        ]
+        assert np.abs(found - np.mean(folded, axis=0)).max() > 0.01  # without signs it would be seen
+
     def test_the_columns_decide(self, model):
         frame, found = people(), {wrt: model.similarity(wrt=wrt) for wrt in ("weight", "pulse")}
         heavy = frame["weight"] > 85
