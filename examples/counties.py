@@ -8,6 +8,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import study
+import study_figures
+import study_findings
+import study_page
 
 import glfm
 from glfm.datasets import load_counties
@@ -19,8 +22,8 @@ VOTES = {"democrat": "Democrat", "republican": "Republican", "perot": "Perot"}
 COLOURS = {"Democrat": "#0072B2", "Republican": "#D55E00", "Perot": "#009E73"}
 
 FINDINGS = [
-    study.Finding("F1: more for Perot, more white, lower income", {("perot", None): 1, ("white", None): 1, ("income", None): -1}),
-    study.Finding(
+    study_findings.Finding("F1: more for Perot, more white, lower income", {("perot", None): 1, ("white", None): 1, ("income", None): -1}),
+    study_findings.Finding(
         "F2: more Democratic, denser, lower income, less white, less farming, fewer degrees",
         {
             ("democrat", None): 1,
@@ -31,11 +34,11 @@ FINDINGS = [
             ("college", None): -1,
         },
     ),
-    study.Finding(
+    study_findings.Finding(
         "F3: more Republican, more for Perot, more farming, less dense",
         {("republican", None): 1, ("perot", None): 1, ("farm", None): 1, ("density", None): -1},
     ),
-    study.Finding(
+    study_findings.Finding(
         "Pattern (000): big cities, which are dense, rich, with degrees, less white, little farming",
         {
             ("density", None): 1,
@@ -45,7 +48,7 @@ FINDINGS = [
             ("farm", None): -1,
         },
     ),
-    study.Finding(
+    study_findings.Finding(
         "Pattern (110): Democratic counties, less dense, older, more farming, lower income",
         {
             ("democrat", None): 1,
@@ -143,7 +146,7 @@ def tails_table(raw: pd.DataFrame, seeds: study.Seeds) -> str:
         y = shifted(values if name == "black" else np.log1p(values))
         places = f"{y[at][0]:.1f}, then {np.min(y[~at]):.1f}"
         like = [
-            f"{k}, {study.percent(alike)} in common" if k else "none"
+            f"{k}, {study_page.percent(alike)} in common" if k else "none"
             for k, alike in (overlap(model, at) for model in seeds.both)
         ]
         rows.append([f"{name} = {values.min():g}", f"{at.mean():.4f}", paper, places, *like])
@@ -153,7 +156,9 @@ def tails_table(raw: pd.DataFrame, seeds: study.Seeds) -> str:
         "share of the paper's feature",
         "the toolbox places them at, and the next at",
     ]
-    return study.table([*head, *(f"yes/no feature most like them, {name}" for name in study.SEEDS)], rows)
+    return study_page.table(
+        [*head, *(f"yes/no feature most like them, {name}" for name in study.SEEDS)], rows
+    )
 
 
 def shifted(x: np.ndarray) -> np.ndarray:
@@ -180,19 +185,19 @@ def places_table(seeds: study.Seeds, frame: pd.DataFrame) -> str:
     for words, i, states in PLACES:
         cells, verdicts = [], []
         for model in seeds.both:
-            match = study.judge(model, FINDINGS[i])
+            match = study_findings.judge(model, FINDINGS[i])
             if not match.feature:
-                verdicts.append(study.NOT_CONFIRMED)
-                cells.append(f"**{study.NOT_CONFIRMED}**: no such feature")
+                verdicts.append(study_findings.NOT_CONFIRMED)
+                cells.append(f"**{study_findings.NOT_CONFIRMED}**: no such feature")
                 continue
             z = model.activations()[match.feature].to_numpy(dtype=float)
             z = z if match.way > 0 else 1.0 - z
             inside = frame["state"].isin(states).to_numpy()
             p, q = float(z[inside].mean()), float(z[~inside].mean())
-            verdicts.append(study.CONFIRMED if p - q >= 0.1 else study.NOT_CONFIRMED)
+            verdicts.append(study_findings.CONFIRMED if p - q >= 0.1 else study_findings.NOT_CONFIRMED)
             cells.append(f"**{verdicts[-1]}**: {match.words.split(':')[0]}, {p:.2f} there, {q:.2f} elsewhere")
-        rows.append([words, *cells, f"**{study.weaker(verdicts)}**"])
-    return study.table(["where the paper sees it", *study.SEEDS, "together"], rows)
+        rows.append([words, *cells, f"**{study_findings.weaker(verdicts)}**"])
+    return study_page.table(["where the paper sees it", *study.SEEDS, "together"], rows)
 
 
 def noise_words(model: glfm.GLFM) -> str:
@@ -224,10 +229,10 @@ def outcome_table(model: glfm.GLFM, frame: pd.DataFrame) -> str:
             won = winner[member].value_counts(normalize=True)
             votes = frame.loc[member, list(VOTES)].mean().fillna(0.0)
             rows.append([words, f"{member.sum():,}"]
-                        + [study.percent(float(won.get(who, 0.0))) for who in VOTES.values()]
+                        + [study_page.percent(float(won.get(who, 0.0))) for who in VOTES.values()]
                         + [f"{votes[vote]:.0f}" for vote in VOTES])  # fmt: skip
     head = ["counties", "how many", *(f"won by {who}" for who in VOTES.values())]
-    return study.table([*head, *(f"% {who}" for who in VOTES.values())], rows)
+    return study_page.table([*head, *(f"% {who}" for who in VOTES.values())], rows)
 
 
 # ---- figures
@@ -240,8 +245,8 @@ def draw(seeds: study.Seeds, frame: pd.DataFrame, directory: Path) -> None:
     from glfm.plots.style import save
     from glfm.plots.us_states import tile_map
 
-    study.draw_sizes(seeds, PAPER, directory / "counties-sizes.png")
-    study.draw_effects(seeds, directory / "counties-effects.png")
+    study_figures.draw_sizes(seeds, PAPER, directory / "counties-sizes.png")
+    study_figures.draw_effects(seeds, directory / "counties-effects.png")
     model = seeds.one
     means = model.activations().groupby(frame["state"].to_numpy()).mean()
     names, found = list(means.columns[:5]), model.features()
@@ -268,15 +273,15 @@ def page(
     """Return the parts of the page."""
     farm = (raw["farm"] == raw["farm"].min()).to_numpy()
     alike = [overlap(model, farm)[1] for model in seeds.both]
-    votes = {words: study.verdict(seeds, FINDINGS[i]) for i, words in enumerate(("F1", "F2", "F3"))}
+    votes = {words: study_findings.verdict(seeds, FINDINGS[i]) for i, words in enumerate(("F1", "F2", "F3"))}
     return [
         "# Counties: who votes how",
-        study.quick_note(quick),
+        study_page.quick_note(quick),
         f"""{len(frame):,} counties of the United States: their people, and their votes in the presidential election of 1992
 between George Bush (Republican), Bill Clinton (Democrat) and Ross Perot. The paper looks for profiles of voters and reads
 five features off one sample. This page repeats the study with draws from the exact posterior and two seeds: `make study-counties`.
 
-In short: {study.in_short(seeds, PAPER)} Of the paper's features, {", ".join(f"{k} is {v}" for k, v in votes.items())};
+In short: {study_page.in_short(seeds, PAPER)} Of the paper's features, {", ".join(f"{k} is {v}" for k, v in votes.items())};
 the other two have, to four digits,
 the shares of the counties that are at the minimum of a column: [an artefact](#the-artefact-of-the-minimum).""",
         f"""## Set-up
@@ -297,10 +302,10 @@ noise), sampled noise variances and the bias. What differs: instead of a shift t
 positive numbers that is learnt and centred, and zeros are a separate value: an interval, not a distant point (see
 [the artefact](#the-artefact-of-the-minimum)). The sampler is exact: {plan}.
 
-{study.convergence(seeds)}""",
+{study_page.convergence(seeds)}""",
         f"""## How many features
 
-{study.how_many({"": seeds}, PAPER)}
+{study_page.how_many({"": seeds}, PAPER)}
 
 {noise_words(seeds.one)} In runs of the paper's toolbox the number of features was at its memory limit (maxK - 2) every
 time: five was a setting.
@@ -308,9 +313,9 @@ time: five was a setting.
 ![number of features of the draws, and share of the field explained](counties-sizes.png)""",
         f"""## Features of two seeds
 
-{study.READING}
+{study_page.READING}
 
-{study.pairs_table(seeds, 8)}
+{study_page.pairs_table(seeds, 8)}
 
 ![effects of the features, both seeds](counties-effects.png)
 
@@ -326,9 +331,9 @@ Who won the counties with each feature (seed 0):
 {outcome_table(seeds.one, frame)}""",
         f"""## The paper's findings and ours
 
-{study.RULES}
+{study_findings.RULES}
 
-{study.findings_table(FINDINGS, seeds, PAPER)}
+{study_findings.findings_table(FINDINGS, seeds, PAPER)}
 
 Where these features are. Confirmed: the mean activation in the states is at least 0.1 above that elsewhere.
 
@@ -362,7 +367,7 @@ def main(argv: Sequence[str] | None = None) -> study.Seeds:
         plan = study.Plan(2, 20, 5, 2)
     seeds = study.Seeds.of(frame, schema, plan)
     draw(seeds, frame, options.output)
-    study.write(options.output / "counties.md", page(seeds, frame, raw, plan, options.quick))
+    study_page.write(options.output / "counties.md", page(seeds, frame, raw, plan, options.quick))
     return seeds
 
 

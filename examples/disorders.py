@@ -10,6 +10,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import study
+import study_figures
+import study_findings
+import study_page
 
 import glfm
 from glfm.analysis.effects import noticeable
@@ -48,18 +51,18 @@ def _more(*names: str) -> dict[tuple[str, str | None], int]:
 
 
 GENDER = [
-    study.Finding("F2: alcohol and drug disorders", _more(*DISORDERS[:4])),
-    study.Finding(
+    study_findings.Finding("F2: alcohol and drug disorders", _more(*DISORDERS[:4])),
+    study_findings.Finding(
         "F3: mood and anxiety disorders, more often female", {**_more(*MOOD), ("sex", "Female"): 1}
     ),
 ]
 AGE = [
-    study.Finding("F2: young people", {("age", None): -1}),
-    study.Finding("F3: older people", {("age", None): 1}),
-    study.Finding(
+    study_findings.Finding("F2: young people", {("age", None): -1}),
+    study_findings.Finding("F3: older people", {("age", None): 1}),
+    study_findings.Finding(
         "young people tend to depression", {("age", None): -1, ("major_depression", "yes"): 1}
     ),
-    study.Finding(
+    study_findings.Finding(
         "elderly people tend to depression", {("age", None): 1, ("major_depression", "yes"): 1}
     ),
 ]  # fmt: skip
@@ -97,7 +100,7 @@ def run(plan: study.Plan, every: int) -> Result:
 def influence(model: glfm.GLFM, attribute: str) -> tuple[bool, str]:
     """Return whether rows with a feature differ noticeably in the attribute, and where they differ most."""
     features, effects = model.features(), model.effects()
-    kept = features.index[~(features["share"] < study.RARE)]
+    kept = features.index[~(features["share"] < study_findings.RARE)]
     mine = effects[(effects["column"] == attribute) & effects["feature"].isin(kept)].reset_index(drop=True)
     if mine.empty:
         return False, "no feature is common enough to say"
@@ -109,7 +112,9 @@ def influence(model: glfm.GLFM, attribute: str) -> tuple[bool, str]:
     pool = pool[~numbers[pool.index]] if (~numbers[pool.index]).any() else pool
     best = pool.loc[pool["change"].idxmax()]
     what = attribute if pd.isna(best["level"]) else f"P({best['level']})"
-    words = f"{what} {study.number(best['without'])} → {study.number(best['with'])} ({best['feature']})"
+    words = (
+        f"{what} {study_page.number(best['without'])} → {study_page.number(best['with'])} ({best['feature']})"
+    )
     return bool(seen.any()), words
 
 
@@ -135,7 +140,9 @@ def influence_verdict(result: Result, name: str) -> tuple[str, list[tuple[bool, 
     paper = ATTRIBUTES[name][1]
     found = [influence(model, name) for model in result.fits[name].both]
     same = [yes == paper for yes, _ in found]
-    return study.CONFIRMED if all(same) else study.DIFFERENT if any(same) else study.NOT_CONFIRMED, found
+    return study_findings.CONFIRMED if all(same) else study_findings.DIFFERENT if any(
+        same
+    ) else study_findings.NOT_CONFIRMED, found
 
 
 def influence_words(result: Result) -> str:
@@ -160,7 +167,7 @@ def influence_table(result: Result) -> str:
             ]
         )
     head = ["attribute", "paper: influence?", *study.SEEDS, "verdict"]
-    return study.table([*head, "in the data: people with a disorder against people with none"], rows)
+    return study_page.table([*head, "in the data: people with a disorder against people with none"], rows)
 
 
 # ---- other tables
@@ -179,7 +186,7 @@ def numbers_table(result: Result) -> str:
     sex, age = result.fits["sex"].both, result.fits["age"].both
     male = float((result.frame["sex"] == "Male").mean())
     none = [float(m.density("sex", ["none"]).loc["Male", "none"]) for m in sex]
-    verdict = study.CONFIRMED if all(p > male for p in none) else study.NOT_CONFIRMED
+    verdict = study_findings.CONFIRMED if all(p > male for p in none) else study_findings.NOT_CONFIRMED
     rows.append(
         [
             f"P(male) without a feature, against {male:.2f} of all",
@@ -190,24 +197,24 @@ def numbers_table(result: Result) -> str:
     )
     for words, models, bound in (("gender", sex, 0.01), ("age", age, 0.03)):
         both = [several(m) for m in models]
-        verdict = study.CONFIRMED if all(p < bound for p in both) else study.NOT_CONFIRMED
+        verdict = study_findings.CONFIRMED if all(p < bound for p in both) else study_findings.NOT_CONFIRMED
         rows.append(
             [
                 f"people with two features or more, {words}",
-                f"below {study.percent(bound)}",
-                *map(study.percent, both),
+                f"below {study_page.percent(bound)}",
+                *map(study_page.percent, both),
                 f"**{verdict}**",
             ]
         )
     middle = [_median_age(m) for m in age]
-    verdict = study.CONFIRMED if all(30 <= a <= 50 for a in middle) else study.NOT_CONFIRMED
+    verdict = study_findings.CONFIRMED if all(30 <= a <= 50 for a in middle) else study_findings.NOT_CONFIRMED
     rows.append(["median age without a feature", "30 to 50", *(f"{a:.0f}" for a in middle), f"**{verdict}**"])
     for words in (
         "F1 of gender: personality disorders, more often male",
         "bipolar and personality disorders in the middle of life",
     ):
-        rows.append([words, "found", "", "", f"**{study.OPEN}**: not public"])
-    return study.table(["", "the paper", *study.SEEDS, "together"], rows)
+        rows.append([words, "found", "", "", f"**{study_findings.OPEN}**: not public"])
+    return study_page.table(["", "the paper", *study.SEEDS, "together"], rows)
 
 
 def _median_age(model: glfm.GLFM) -> float:
@@ -222,7 +229,7 @@ def _median_age(model: glfm.GLFM) -> float:
 def draw(result: Result, directory: Path) -> None:
     """Draw what rows with each feature are like, both seeds side by side, and how often they have a disorder."""
     for name in ("sex", "age"):
-        study.draw_effects(result.fits[name], directory / f"disorders-{name}.png")
+        study_figures.draw_effects(result.fits[name], directory / f"disorders-{name}.png")
     _draw_disorders(result.fits["sex"], directory / "disorders-shares.png")
 
 
@@ -265,7 +272,7 @@ def page(result: Result, plan: study.Plan, quick: bool) -> list[str]:
     n = len(result.frame)
     return [
         "# Disorders: does the social background matter?",
-        study.quick_note(quick),
+        study_page.quick_note(quick),
         f"""NESARC, a survey of {result.n_people:,} adults of the United States (2001 to 2002), has diagnoses of psychiatric disorders and
 the social background of the people. The paper adds one attribute of the background at a time to the disorders, and asks
 whether features, sets of disorders that occur together, change it. It reads three features off one sample, and finds an
@@ -273,7 +280,7 @@ influence of gender and age and none of census region, race/ethnicity, marital s
 `make study-disorders` repeats it with draws from the exact posterior and two seeds, **of {n:,} people, evenly spaced in
 the table**, so that all fits together take minutes.
 
-In short: with gender, {study.in_short(sex, PAPER)} {influence_words(result)}
+In short: with gender, {study_page.in_short(sex, PAPER)} {influence_words(result)}
 
 **Only {len(DISORDERS)} of the paper's 20 disorders are public**: {", ".join(d.replace("_", " ") for d in DISORDERS)}.
 Bipolar disorder, dysthymia, specific phobia and the seven personality disorders are not, so what the paper says of them
@@ -283,21 +290,21 @@ cannot be checked, and "no disorder" means none of these {len(DISORDERS)}.""",
 Every fit has the {len(DISORDERS)} disorders (categorical, yes or no) and one of: gender (categorical, 2 levels), age (count,
 mapping "square": age = y²), census region (categorical, 4), race/ethnicity (categorical, 5), marital status (categorical,
 6), education (ordinal, 14). As in the paper: alpha = {study.ALPHA:g}, noise variance 1 (of age too), variance 1 of
-weights, a bias, and people without a disorder ({study.percent(float(result.well.mean()))} of all) are pinned to no feature.
+weights, a bias, and people without a disorder ({study_page.percent(float(result.well.mean()))} of all) are pinned to no feature.
 What differs: fewer disorders and people, and an exact sampler: {plan}.
 
-With gender: {study.convergence(sex)}""",
+With gender: {study_page.convergence(sex)}""",
         f"""## How many features
 
-{study.how_many(named, PAPER)}
+{study_page.how_many(named, PAPER)}
 
 The paper reports {PAPER} for gender and for age. In runs of the paper's toolbox the number of features was
 at its memory limit (maxK - 2) every time.""",
         f"""## Gender
 
-{study.READING}
+{study_page.READING}
 
-{study.pairs_table(sex, 8)}
+{study_page.pairs_table(sex, 8)}
 
 ![effects of the features, gender, both seeds](disorders-sex.png)
 
@@ -308,7 +315,7 @@ of their activations between the panels. How many of the people with each featur
 
 ## Age
 
-{study.pairs_table(age, 8)}
+{study_page.pairs_table(age, 8)}
 
 ![effects of the features, age, both seeds](disorders-age.png)""",
         f"""## Which attributes have an influence
@@ -320,11 +327,11 @@ seeds say what the paper says; different: one of them does; not confirmed: none 
 {influence_table(result)}""",
         f"""## The paper's findings and ours
 
-{study.RULES} Here the absence of a feature is never considered, because people without a disorder have none.
+{study_findings.RULES} Here the absence of a feature is never considered, because people without a disorder have none.
 
-{study.findings_table(GENDER, sex, PAPER, opposite=False)}
+{study_findings.findings_table(GENDER, sex, PAPER, opposite=False)}
 
-{study.findings_table(AGE, age, PAPER, opposite=False)}
+{study_findings.findings_table(AGE, age, PAPER, opposite=False)}
 
 {numbers_table(result)}""",
     ]
@@ -336,7 +343,7 @@ def main(argv: Sequence[str] | None = None) -> Result:
     plan = study.Plan(2, 20, 5, 2) if options.quick else PLAN
     result = run(plan, every=40 if options.quick else EVERY)
     draw(result, options.output)
-    study.write(options.output / "disorders.md", page(result, plan, options.quick))
+    study_page.write(options.output / "disorders.md", page(result, plan, options.quick))
     return result
 
 

@@ -9,6 +9,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import study
+import study_figures
+import study_findings
+import study_page
 from scipy.stats import skew
 
 import glfm
@@ -32,11 +35,11 @@ STATUS = {
 CANCER, VASCULAR = "cancer", "vascular"
 
 FINDINGS = [
-    study.Finding(
+    study_findings.Finding(
         "F1: more prostatic deaths, stage 3, low dose, larger tumour",
         {("status", CANCER): 1, ("stage", "4"): -1, ("dose", LOW): 1, ("size", None): 1},
     ),
-    study.Finding(
+    study_findings.Finding(
         "F2: 5 mg, fewer prostatic and more cardiovascular deaths, stage 3, small tumour",
         {
             ("dose", HIGH): 1,
@@ -46,11 +49,11 @@ FINDINGS = [
             ("size", None): -1,
         },
     ),
-    study.Finding(
+    study_findings.Finding(
         "F3: stage 4, low dose, small tumour, raised PAP, some prostatic deaths",
         {("stage", "4"): 1, ("dose", LOW): 1, ("size", None): -1, ("pap", None): 1, ("status", CANCER): 1},
     ),
-    study.Finding(
+    study_findings.Finding(
         "F4: stage 4, low dose, large tumour, highest PAP, most prostatic deaths",
         {("stage", "4"): 1, ("dose", LOW): 1, ("size", None): 1, ("pap", None): 1, ("status", CANCER): 1},
     ),
@@ -107,7 +110,7 @@ def dose_effect(models: dict[str, glfm.GLFM], frame: pd.DataFrame) -> tuple[str,
     seen = pd.crosstab(frame["dose"], frame["status"], normalize="index")
     n = frame["dose"].value_counts()
     found = {"data": seen} | {name: given_dose(model, frame) for name, model in models.items()}
-    rows, lines, verdict = [], [], study.CONFIRMED
+    rows, lines, verdict = [], [], study_findings.CONFIRMED
     for level, sign, words in (
         (CANCER, -1, "fewer prostatic deaths"),
         (VASCULAR, 1, "more cardiovascular deaths"),
@@ -119,7 +122,7 @@ def dose_effect(models: dict[str, glfm.GLFM], frame: pd.DataFrame) -> tuple[str,
         change, half = p - q, 1.645 * math.sqrt(p * (1 - p) / n[HIGH] + q * (1 - q) / n[LOW])
         ours = [found[name].loc[HIGH, level] - found[name].loc[LOW, level] for name in models]
         if not (sign * change > half and all(sign * difference > 0 for difference in ours)):
-            verdict = study.NOT_CONFIRMED
+            verdict = study_findings.NOT_CONFIRMED
         lines.append(
             f"{words}: {change:+.3f} in the data, 90 % interval {change - half:+.3f} to {change + half:+.3f}"
         )
@@ -128,7 +131,7 @@ def dose_effect(models: dict[str, glfm.GLFM], frame: pd.DataFrame) -> tuple[str,
         f"At 5 mg, against {LOW}, {lines[0]}; {lines[1]}. The effect of the dose itself: **{verdict}** (rule: in the data both "
         "differences have the paper's sign and an interval that excludes zero, and all fits have the same signs)."
     )
-    return verdict, study.table(head, rows) + "\n\n" + rule
+    return verdict, study_page.table(head, rows) + "\n\n" + rule
 
 
 def numbers_table(seeds: study.Seeds) -> str:
@@ -152,13 +155,13 @@ def numbers_table(seeds: study.Seeds) -> str:
         [
             "rows in the nine most common patterns",
             "over 95 %",
-            *map(study.percent, nine),
+            *map(study_page.percent, nine),
             all(share > 0.95 for share in nine),
         ],
     ]
     for row in rows:
-        row[-1] = f"**{study.CONFIRMED if row[-1] else study.NOT_CONFIRMED}**"
-    return study.table(["", "the paper", *study.SEEDS, "together"], rows)
+        row[-1] = f"**{study_findings.CONFIRMED if row[-1] else study_findings.NOT_CONFIRMED}**"
+    return study_page.table(["", "the paper", *study.SEEDS, "together"], rows)
 
 
 def _most_deaths(model: glfm.GLFM) -> tuple[str, float]:
@@ -182,9 +185,9 @@ def tail_words(frame: pd.DataFrame) -> str:
 
 def draw(seeds: study.Seeds, logged: study.Seeds, directory: Path) -> None:
     """Draw the figures of the page."""
-    study.draw_sizes(seeds, PAPER, directory / "prostate-sizes.png")
-    study.draw_effects(seeds, directory / "prostate-effects.png")
-    study.draw_effects(logged, directory / "prostate-effects-log.png")
+    study_figures.draw_sizes(seeds, PAPER, directory / "prostate-sizes.png")
+    study_figures.draw_effects(seeds, directory / "prostate-effects.png")
+    study_figures.draw_effects(logged, directory / "prostate-effects-log.png")
     top = list(logged.one.patterns(5).index)
     logged.one.plot.patterns(patterns=top).save(directory / "prostate-patterns.png")
 
@@ -202,14 +205,14 @@ def page(
     verdict, dose = dose_effect(models, frame)
     return [
         "# Prostate cancer: what a drug does",
-        study.quick_note(quick),
+        study_page.quick_note(quick),
         f"""In a trial of the years 1967 to 1969, {len(frame)} patients with prostate cancer of stage 3 or 4 were given
 different doses of diethylstilbestrol (DES). The paper asks what its model finds in five columns, and reads four features
 off one sample. This page repeats the study with draws from the exact posterior and two seeds: `make study-prostate`.
 
-In short: {study.in_short(seeds, PAPER)} The effect of the drug on causes of death is **{verdict}** when
+In short: {study_page.in_short(seeds, PAPER)} The effect of the drug on causes of death is **{verdict}** when
 the model is [asked directly](#the-drug-without-features); the paper's feature for it, F2, is
-**{study.verdict(seeds, FINDINGS[1])}**, and **{study.verdict(logged, FINDINGS[1])}** with PAP on a logarithmic scale.""",
+**{study_findings.verdict(seeds, FINDINGS[1])}**, and **{study_findings.verdict(logged, FINDINGS[1])}** with PAP on a logarithmic scale.""",
         f"""## Set-up
 
 | column | kind | |
@@ -225,10 +228,10 @@ thresholds, sampled noise variances, a bias. What
 differs: numbers are centred and scaled after the transform, so that the prior fits every column; missing cells are integrated
 out; and the sampler is exact: {plan}.
 
-{study.convergence(seeds)}""",
+{study_page.convergence(seeds)}""",
         f"""## How many features
 
-{study.how_many({"": seeds, "log PAP": logged}, PAPER)}
+{study_page.how_many({"": seeds, "log PAP": logged}, PAPER)}
 
 The draws have many features, most of a few patients; what halves of the chains agree on is fewer. In
 runs of the toolbox of the paper the number of features was at its memory limit (maxK - 2) every time: four was a
@@ -237,9 +240,9 @@ setting, not a finding.
 ![number of features of the draws, and share of the field explained](prostate-sizes.png)""",
         f"""## Features of two seeds
 
-{study.READING}
+{study_page.READING}
 
-{study.pairs_table(seeds)}
+{study_page.pairs_table(seeds)}
 
 ![effects of the features, both seeds](prostate-effects.png)
 
@@ -250,24 +253,24 @@ of their activations between the panels.
 
 {tail_words(frame)}
 
-{study.convergence(logged)}
+{study_page.convergence(logged)}
 
-{study.pairs_table(logged)}
+{study_page.pairs_table(logged)}
 
 ![effects of the features with log PAP, both seeds](prostate-effects-log.png)
 
-{study.patterns_table(logged.one, 9)}
+{study_page.patterns_table(logged.one, 9)}
 
 ![every column under the most common patterns](prostate-patterns.png)""",
         f"""## The paper's findings and ours
 
-{study.RULES}
+{study_findings.RULES}
 
-{study.findings_table(FINDINGS, seeds, PAPER)}
+{study_findings.findings_table(FINDINGS, seeds, PAPER)}
 
 With PAP on a logarithmic scale:
 
-{study.findings_table(FINDINGS, logged, PAPER)}
+{study_findings.findings_table(FINDINGS, logged, PAPER)}
 
 Numbers of the paper, with its transform:
 
@@ -290,7 +293,7 @@ def main(argv: Sequence[str] | None = None) -> tuple[study.Seeds, study.Seeds]:
     seeds = study.Seeds.of(frame, schema, plan)
     logged = study.Seeds.of(frame, schema | {"pap": glfm.Positive(transform="log")}, plan)
     draw(seeds, logged, options.output)
-    study.write(options.output / "prostate.md", page(seeds, logged, frame, plan, options.quick))
+    study_page.write(options.output / "prostate.md", page(seeds, logged, frame, plan, options.quick))
     return seeds, logged
 
 

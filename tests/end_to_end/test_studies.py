@@ -26,6 +26,16 @@ def study(load):
     return load("study")
 
 
+@pytest.fixture(scope="module")
+def findings(load):
+    return load("study_findings")
+
+
+@pytest.fixture(scope="module")
+def page(load):
+    return load("study_page")
+
+
 def check_page(directory: Path, name: str, figures: int) -> str:
     text = (directory / f"{name}.md").read_text(encoding="utf-8")
     linked = re.findall(r"!\[[^]]*\]\(([^)]+)\)", text)
@@ -64,7 +74,7 @@ def check_features(study, text: str, head: str, seeds) -> None:
         assert row[4].split(", ") == (shares or [""])
 
 
-def test_prostate(data_dir, tmp_path, load, study):
+def test_prostate(data_dir, tmp_path, load, study, findings):
     prostate = load("prostate")
     seeds, logged = prostate.main(["--quick", "--output", str(tmp_path)])
     text = check_page(tmp_path, "prostate", 4)
@@ -81,9 +91,9 @@ def test_prostate(data_dir, tmp_path, load, study):
         f"{seen.loc[dose, 'vascular']:.3f}" for dose in (prostate.LOW, prostate.MIDDLE, prostate.HIGH)
     ]
     for finding in prostate.FINDINGS:
-        one, other = (study.judge(model, finding) for model in seeds.both)
+        one, other = (findings.judge(model, finding) for model in seeds.both)
         said = f"| {finding.words} | **{one.verdict}**: {one.words} | **{other.verdict}**: {other.words} |"
-        assert f"{said} **{study.verdict(seeds, finding)}**" in text
+        assert f"{said} **{findings.verdict(seeds, finding)}**" in text
 
 
 def test_counties(data_dir, tmp_path, load, study):
@@ -134,23 +144,23 @@ def made_up():
     return [glfm.GLFM(random_state=seed, **settings).fit(frame) for seed in (0, 1)], z
 
 
-def test_verdicts_follow_the_effects(made_up, study):
+def test_verdicts_follow_the_effects(made_up, findings):
     (model, _), _ = made_up
     x, y, b = ("x", None), ("y", None), ("level", "b")
-    assert study.judge(model, study.Finding("", {x: 1, y: 1, b: 1})).verdict == study.CONFIRMED
-    opposite = study.Finding("", {x: -1, y: -1, b: -1})
-    match = study.judge(model, opposite)
-    assert match.verdict == study.CONFIRMED
+    assert findings.judge(model, findings.Finding("", {x: 1, y: 1, b: 1})).verdict == findings.CONFIRMED
+    opposite = findings.Finding("", {x: -1, y: -1, b: -1})
+    match = findings.judge(model, opposite)
+    assert match.verdict == findings.CONFIRMED
     assert match.words.startswith("absence of F1")
-    assert study.judge(model, opposite, opposite=False).verdict == study.NOT_CONFIRMED
-    assert study.judge(model, study.Finding("", {x: 1, y: 1, b: -1})).verdict == study.DIFFERENT
+    assert findings.judge(model, opposite, opposite=False).verdict == findings.NOT_CONFIRMED
+    assert findings.judge(model, findings.Finding("", {x: 1, y: 1, b: -1})).verdict == findings.DIFFERENT
     assert (
-        study.judge(model, study.Finding("", {b: -1, x: 1, y: 1}), opposite=False).verdict
-        == study.NOT_CONFIRMED
+        findings.judge(model, findings.Finding("", {b: -1, x: 1, y: 1}), opposite=False).verdict
+        == findings.NOT_CONFIRMED
     )
 
 
-def test_two_runs_are_compared_by_their_activations(made_up, study):
+def test_two_runs_are_compared_by_their_activations(made_up, study, page):
     (one, other), z = made_up
     found = study.matched(one, other)
     first = found.iloc[0]
@@ -161,8 +171,8 @@ def test_two_runs_are_compared_by_their_activations(made_up, study):
     assert abs(first["correlation"]) > study.SAME
     assert abs(np.corrcoef(ours, z)[0, 1]) > study.SAME
     seeds = study.Seeds(one, other)
-    assert "or more): 1." in study.pairs_table(seeds)
-    assert "or more): 1." in study.in_short(seeds, 1)
+    assert "or more): 1." in page.pairs_table(seeds)
+    assert "or more): 1." in page.in_short(seeds, 1)
 
 
 def test_features_without_a_partner_come_last(study):
@@ -187,7 +197,7 @@ def test_features_without_a_partner_come_last(study):
     assert len(study.matched(Model(x[:, :0]), fewer)) == 2
 
 
-def test_two_seeds_together_say_no_more_than_the_weaker(study):
-    assert study.weaker([study.CONFIRMED, study.CONFIRMED]) == study.CONFIRMED
-    assert study.weaker([study.CONFIRMED, study.DIFFERENT]) == study.DIFFERENT
-    assert study.weaker([study.NOT_CONFIRMED, study.CONFIRMED]) == study.NOT_CONFIRMED
+def test_two_seeds_together_say_no_more_than_the_weaker(findings):
+    assert findings.weaker([findings.CONFIRMED, findings.CONFIRMED]) == findings.CONFIRMED
+    assert findings.weaker([findings.CONFIRMED, findings.DIFFERENT]) == findings.DIFFERENT
+    assert findings.weaker([findings.NOT_CONFIRMED, findings.CONFIRMED]) == findings.NOT_CONFIRMED
