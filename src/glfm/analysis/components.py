@@ -9,11 +9,11 @@ levels are equally common, a negative kurtosis. The answer is a function of the 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from math import comb
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import eigh
 from scipy.optimize import linear_sum_assignment
 
 from glfm.frames.column import FloatArray
@@ -25,6 +25,7 @@ _BOTH = np.append(_COS, -_SIN), np.append(_SIN, _COS)
 _THIRD = np.column_stack([comb(3, j) * _BOTH[0] ** (3 - j) * _BOTH[1] ** j for j in range(4)])
 _FOURTH = np.column_stack([comb(4, j) * _BOTH[0] ** (4 - j) * _BOTH[1] ** j for j in range(5)])
 _MOST_SWEEPS = 40
+_STARTS, _FEW_STARTS = 4, 2
 _NOTHING = 1e-10  # share of the variance, or variance, below which a principal component is rounding
 
 
@@ -41,46 +42,54 @@ class Components:
 
 
 class Whitened:
-    """Principal components of a matrix, of which any number can be rotated."""
+    """The leading principal components of a matrix, of which any number can be rotated.
 
-    def __init__(self, matrix: FloatArray) -> None:
-        self.center = matrix.mean(axis=0) if matrix.size else np.zeros(matrix.shape[1])
-        centred = matrix - self.center
+    Parameters
+    ----------
+    matrix
+        Rows x columns.
+    most
+        Components to keep, at most; None: all.
+    whole
+        The matrix whose rows are placed on the axes; None: `matrix`.
+
+    Attributes
+    ----------
+    rank
+        How many components there are.
+    """
+
+    def __init__(self, matrix: FloatArray, most: int | None = None, whole: FloatArray | None = None) -> None:
+        self._center = matrix.mean(axis=0) if matrix.size else np.zeros(matrix.shape[1])
+        centred = matrix - self._center
         # The smaller of the two products: some tables have hundreds of levels, others few rows.
         tall = len(centred) >= centred.shape[1]
-        square, vectors = np.linalg.eigh(centred.T @ centred if tall else centred @ centred.T)
+        product = centred.T @ centred if tall else centred @ centred.T
+        last = len(product) - 1
+        some = None if most is None or most > last else [last + 1 - most, last]
+        square, vectors = eigh(product, subset_by_index=some) if len(product) else (np.empty(0), product)
         square, vectors = square[::-1], vectors[:, ::-1]
-        kept = square > _NOTHING * max(float(square.sum()), len(centred))
-        self._size = np.sqrt(square[kept])
-        right = vectors[:, kept] if tall else centred.T @ vectors[:, kept] / self._size
+        kept = square > _NOTHING * max(float(np.trace(product)), len(centred))
+        size, self.rank = np.sqrt(square[kept]), int(kept.sum())
+        right = vectors[:, kept] if tall else centred.T @ vectors[:, kept] / size
         # The sign of an eigenvector is that of its largest entry, whatever the library says.
         sign = np.sign(right[np.abs(right).argmax(axis=0), np.arange(right.shape[1])])
-        self._right = np.asarray((right * sign).T)
-        self._left = np.asarray(centred @ self._right.T / self._size)
+        self._scaled = np.asarray(right * sign / size * np.sqrt(len(matrix)))
+        self._white = centred @ self._scaled
+        self._placed = self._white if whole is None else (whole - self._center) @ self._scaled
 
-    @property
-    def rank(self) -> int:
-        """How many components there are."""
-        return len(self._size)
+    def components(self, k: int, first: int = 0) -> Components:
+        """Return `k` axes in the space of the principal components from number `first` on."""
+        some = slice(first, first + k)
+        return Components(self._center, self._scaled[:, some] @ _rotation(self._white[:, some], _STARTS))
 
-    @cached_property
-    def shares(self) -> FloatArray:
-        """Share of the variance of each principal component, the largest first."""
-        return np.asarray(self._size**2 / (self._size**2).sum())
-
-    def components(self, k: int, first: int = 0, n_starts: int = 4) -> Components:
-        """Return `k` axes in the space of the principal components from number `first` on.
-
-        Rotations start from these components, and from `n_starts` - 1 random rotations of them.
-        """
-        n_rows, some = len(self._left), slice(first, first + k)
-        rotation = _rotation(self._left[:, some] * np.sqrt(n_rows), n_starts)
-        scaled = self._right[some].T / self._size[some] * np.sqrt(n_rows)
-        return Components(self.center, scaled @ rotation)
+    def sources(self, k: int) -> FloatArray:
+        """Return the positions of rows on the first `k` axes, found with fewer starts."""
+        return np.asarray(self._placed[:, :k] @ _rotation(self._white[:, :k], _FEW_STARTS))
 
 
 def _rotation(white: FloatArray, n_starts: int) -> FloatArray:
-    """Return the best rotation of white columns, from several starts."""
+    """Return the best rotation of white columns, from their own axes and `n_starts` - 1 random rotations."""
     k = white.shape[1]
     rng = np.random.default_rng(k)
     best, found = -np.inf, np.eye(k)

@@ -32,9 +32,7 @@ from glfm.sampling.problem import LocalProblem
 
 #: Correlation from which an axis counts as found again.
 REPRODUCED = 0.9
-_SURELY = (
-    0.95  # which the least of all axes, halves and resamples must have for a number of axes to be chosen
-)
+_SURELY = 0.95  # which all axes must have, in all halves and resamples, for a number of axes to be chosen
 
 _MOST_AXES = 12  # that are looked for
 _MOST_MORE = 12  # further axes, for the curve of what is explained
@@ -100,7 +98,7 @@ class Consensus:
             tuple(np.clip(np.mean([means[g] for g in half], axis=0), low, high) for half in halves)
             for halves in _splits(len(groups))
         ]
-        self._whitened = Whitened(self._mean)
+        self._whitened = Whitened(self._mean, _MOST_AXES + _MOST_MORE)
         self.n_reported = 0  # set by _find
         self._components, axes = self._find()
         self._components, self.axes = self._oriented(axes)
@@ -110,8 +108,9 @@ class Consensus:
     def _find(self) -> tuple[Components, list[Axis]]:
         """Return the reproduced axes, then others that explain more."""
         most = min(_MOST_AXES, self._whitened.rank, self._some.size // _ROWS_PER_AXIS)
-        halves = [tuple(Whitened(mean) for mean in pair) for pair in self._halves]
-        resampled = [Whitened(self._mean[rows]) for rows in _resamples(self._some.size)]
+        kept = max(most, 1)
+        halves = [[Whitened(mean, kept) for mean in pair] for pair in self._halves]
+        resampled = [Whitened(self._mean[rows], kept, self._mean) for rows in _resamples(self._some.size)]
         best: tuple[Components, FloatArray] | None = None
         most_alike = 0.0
         for k in range(1, most + 1):
@@ -128,17 +127,17 @@ class Consensus:
             agreements.append(np.full((2, more), np.nan))
         self.n_reported = k
         directions = np.hstack([part.directions for part in parts] or [np.zeros((self._mean.shape[1], 0))])
-        components = Components(self._whitened.center, directions)
+        components = Components(self._mean.mean(axis=0), directions)
         return components, self._measured(components, np.hstack(agreements or [np.zeros((2, 0))]))
 
-    def _halved(self, found: Components, k: int, halves: Sequence[tuple[Whitened, ...]]) -> FloatArray:
+    def _halved(self, found: Components, k: int, halves: Sequence[Sequence[Whitened]]) -> FloatArray:
         """Return how alike the axes of two halves of the chains are, one number per axis."""
         mine = found.sources(self._mean)
         alike = []
-        for pair, means in zip(halves, self._halves, strict=True):
+        for pair in halves:
             if min(white.rank for white in pair) < k:
                 return np.zeros(k)
-            sources = [w.components(k, n_starts=2).sources(m) for w, m in zip(pair, means, strict=True)]
+            sources = [white.sources(k) for white in pair]
             first, second = (each[:, match_axes(mine, each)[0]] for each in sources)
             alike.append(np.abs(np.diag(correlations(first, second))))
         return np.asarray(np.min(alike, axis=0)) if alike else np.ones(k)
@@ -148,10 +147,8 @@ class Consensus:
         mine = found.sources(self._mean)
         if min(white.rank for white in resampled) < k:
             return np.zeros(k)
-        alike = [
-            np.abs(match_axes(mine, w.components(k, n_starts=2).sources(self._mean))[1]) for w in resampled
-        ]
-        return np.asarray(np.mean(alike, axis=0))
+        alike = [np.abs(match_axes(mine, white.sources(k))[1]) for white in resampled]
+        return np.asarray(np.min(alike, axis=0))
 
     def _measured(self, components: Components, again: FloatArray) -> list[Axis]:
         """Return what each axis explains, its agreement and its threshold."""
@@ -170,8 +167,12 @@ class Consensus:
         """Return positions of some rows under some draws."""
         draws = self._field.draws[spaced(self._field.draws.size, 40)]
         some = self._some[spaced(self._some.size, max(_MOST_POSITIONS // draws.size, 1))]
-        each = [components.sources(self._field.of(self._rows, int(t), some)) for t in draws]
-        return np.concatenate(each)
+        return np.concatenate([self._positions(components, self._rows, int(t), some) for t in draws])
+
+    def _positions(self, components: Components, rows: Located, t: int, some: NDArray[np.intp]) -> FloatArray:
+        """Return the positions of some rows on axes under draw number `t`."""
+        origin = components.center @ components.directions
+        return self._field.of(rows, t, some, components.directions) - origin
 
     def _oriented(self, axes: list[Axis]) -> tuple[Components, list[Axis]]:
         """Order the axes by what they explain, and turn each so that having it, or much of it, is telling.
@@ -230,7 +231,7 @@ class Consensus:
 
         The place on a scale is the share of positions, over rows and draws of the fit, that lie below.
         """
-        positions = self._components.sources(self._field.of(rows, t, some))[:, : self.n_reported]
+        positions = self._positions(self._reported, rows, t, some)
         out = np.empty_like(positions)
         for k, axis in enumerate(self.axes[: self.n_reported]):
             if axis.threshold is None:
@@ -241,7 +242,11 @@ class Consensus:
 
     @cached_property
     def _sorted(self) -> FloatArray:
-        return np.sort(self._pooled(self._components)[:, : self.n_reported], axis=0)
+        return np.sort(self._pooled(self._reported), axis=0)
+
+    @property
+    def _reported(self) -> Components:
+        return Components(self._components.center, self._components.directions[:, : self.n_reported])
 
     def activations(self, rows: Located) -> FloatArray:
         """Return the share of draws in which each row has each feature, and its mean place on scales."""

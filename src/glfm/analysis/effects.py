@@ -49,15 +49,24 @@ class _Cells:
 
     def __init__(self, values: FloatArray) -> None:
         seen = ~np.isnan(values)
-        self._seen = seen.astype(np.float64)
+        # Levels of one column are observed in the same rows.
+        different = np.append(True, (seen[:, 1:] != seen[:, :-1]).any(axis=0))[: seen.shape[1]]
+        self._which = np.cumsum(different) - 1
+        self._seen = seen[:, different].astype(np.float64)
         self._filled = np.where(seen, values, 0.0)
-        self._everywhere = self._filled.sum(axis=0) / np.maximum(self._seen.sum(axis=0), 1.0)
+        total = self._seen.sum(axis=0)[self._which]
+        self._everywhere = self._filled.sum(axis=0) / np.maximum(total, 1.0)
 
-    def means(self, weight: FloatArray) -> FloatArray:
-        """Return the means, features x measures; of a feature without observed rows those of all rows."""
-        total = weight.T @ self._seen
+    def means(self, *weights: FloatArray) -> list[FloatArray]:
+        """Return means for each of several weights (rows x features), features x measures.
+
+        Those of a feature without observed rows are of all rows.
+        """
+        weight = np.hstack(weights).T
+        total = (weight @ self._seen)[:, self._which]
         some = total > 0.0
-        return np.where(some, weight.T @ self._filled / np.where(some, total, 1.0), self._everywhere)
+        every = np.where(some, weight @ self._filled / np.where(some, total, 1.0), self._everywhere)
+        return np.split(every, len(weights))
 
 
 def contrasts(consensus: Consensus, mass: float = 0.9) -> pd.DataFrame:
@@ -79,13 +88,11 @@ def contrasts(consensus: Consensus, mass: float = 0.9) -> pd.DataFrame:
         if not at_hand:
             measures = _expect(consensus, int(t), some)
         sides = _sides(consensus, consensus.memberships(consensus.rows, int(t), some))
-        for j, side in enumerate(sides):
-            shown[j] += measures.shown.means(side) / shape[0]
-        low, high = (measures.judged.means(side) for side in sides)
-        judged += (high - low) / shape[0]
+        shown += np.array(measures.shown.means(*sides)) / shape[0]
         weight = rng.standard_exponential(some.size)[:, None]
-        low, high = (measures.judged.means(side * weight) for side in sides)
-        effect[i] = high - low
+        low, high, low_again, high_again = measures.judged.means(*sides, *(side * weight for side in sides))
+        judged += (high - low) / shape[0]
+        effect[i] = high_again - low_again
     lower, upper = central(effect, mass)
     table = {
         "feature": np.repeat(np.array(consensus.names[: shape[1]], dtype=object), shape[2]),

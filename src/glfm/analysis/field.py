@@ -10,6 +10,7 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import block_diag
 
 from glfm.errors import DataError
 from glfm.frames.column import FloatArray
@@ -30,6 +31,9 @@ class Located(Protocol):
     def location(self, t: int, rows: NDArray[np.intp], part: slice) -> FloatArray:
         """Return the means of some pseudo-columns of some rows under draw number `t`."""
 
+    def project(self, t: int, rows: NDArray[np.intp], matrix: FloatArray) -> FloatArray:
+        """Return the means of all pseudo-columns of some rows under draw number `t`, times a matrix."""
+
 
 class FittedRows:
     """The rows of a fit as its draws know them, also where the cells are not at hand."""
@@ -44,6 +48,11 @@ class FittedRows:
         """Return the means of some pseudo-columns of some rows under draw number `t`."""
         return self._draws[t].location(rows, part)
 
+    def project(self, t: int, rows: NDArray[np.intp], matrix: FloatArray) -> FloatArray:
+        """Return the means of all pseudo-columns of some rows under draw number `t`, times a matrix."""
+        draw = self._draws[t]
+        return np.asarray(draw.activations_of(rows) @ (draw.weights @ matrix))
+
 
 class Field:
     """Means of the pseudo-observations of rows under the draws of a fit, as `Kind.metric` measures them.
@@ -56,26 +65,27 @@ class Field:
         self._fit = fit
         #: Numbers of the draws that are used: at most 100, evenly spaced.
         self.draws = spaced(len(fit.draws), _MOST_DRAWS)
-        counts = fit.problem.facts.level_counts
-        self._metrics = [kind.metric(counts[d]) for d, kind in enumerate(fit.problem.kinds.values())]
-        self._scales = np.ones(len(self._metrics))
-        rows, some = FittedRows(fit), spaced(fit.problem.n_rows, _MOST_ROWS)
-        total = np.zeros(len(self._metrics))
+        problem, counts = fit.problem, fit.problem.facts.level_counts
+        metrics = [kind.metric(counts[d]) for d, kind in enumerate(problem.kinds.values())]
+        self._metric = np.asarray(
+            block_diag(*(matrix for matrix, _ in metrics)) if metrics else np.zeros((0, 0))
+        )
+        owner = np.repeat(np.arange(len(metrics)), [matrix.shape[1] for matrix, _ in metrics])
+        rows, some = FittedRows(fit), spaced(problem.n_rows, _MOST_ROWS)
+        total = np.zeros(len(metrics))
         for t in self.draws:
-            total += [part.var(axis=0).sum() for part in self._parts(rows, int(t), some)]
-        noise = np.array([metric[1] for metric in self._metrics])
-        self._scales = 1.0 / np.sqrt(total / self.draws.size + np.where(noise > 0.0, noise, 1.0))
+            total += np.bincount(owner, self.of(rows, int(t), some).var(axis=0), len(metrics))
+        noise = np.array([variance for _, variance in metrics])
+        scales = 1.0 / np.sqrt(total / self.draws.size + np.where(noise > 0.0, noise, 1.0))
+        self._metric = self._metric * scales[owner]
 
-    def of(self, rows: Located, t: int, some: NDArray[np.intp]) -> FloatArray:
-        """Return the field of some rows under draw number `t`."""
-        return np.hstack(self._parts(rows, t, some)) if self._metrics else np.zeros((some.size, 0))
-
-    def _parts(self, rows: Located, t: int, some: NDArray[np.intp]) -> list[FloatArray]:
-        problem, draw = self._fit.problem, self._fit.draws[t]
-        location = rows.location(t, some, slice(0, problem.n_pseudo))
-        unit = self._scales / np.sqrt(draw.variances)
-        parts = zip(problem.slices, self._metrics, strict=True)
-        return [location[:, part] @ (matrix * unit[d]) for d, (part, (matrix, _)) in enumerate(parts)]
+    def of(
+        self, rows: Located, t: int, some: NDArray[np.intp], directions: FloatArray | None = None
+    ) -> FloatArray:
+        """Return the field of some rows under draw number `t`, or its coordinates along some directions."""
+        matrix = self._metric if directions is None else self._metric @ directions
+        noise = self._fit.problem.per_pseudo_column(np.sqrt(self._fit.draws[t].variances))
+        return rows.project(t, some, matrix / noise[:, None])
 
     def groups(self) -> list[NDArray[np.intp]]:
         """Return the draws chain by chain; those of a single chain in two halves."""

@@ -70,6 +70,10 @@ class Rows(ABC):
     def location(self, t: int, rows: NDArray[np.intp], part: slice) -> FloatArray:
         """Return the means of some pseudo-columns of some rows under draw number `t`."""
 
+    def project(self, t: int, rows: NDArray[np.intp], matrix: FloatArray) -> FloatArray:
+        """Return the means of all pseudo-columns of some rows under draw number `t`, times a matrix."""
+        return self.location(t, rows, slice(0, len(matrix))) @ matrix
+
     @abstractmethod
     def noise(self, rng: np.random.Generator, t: int, table: int) -> Noise:
         """Return where the noise of the sampled table number `table` comes from."""

@@ -35,9 +35,23 @@ class TestComponents:
         sources, matrix = mixed_sources([0.5, 0.3], n_rows=60, n_columns=200)
         whitened = Whitened(matrix)
         assert whitened.rank < 60
-        assert whitened.shares.sum() == pytest.approx(1.0)
         found = whitened.components(2).sources(matrix)
         assert (np.abs(match_axes(sources, found)[1]) > 0.95).all()
+
+    @pytest.mark.parametrize("n_rows", [60, 400])
+    def test_leading_components_alone_give_the_same_axes(self, n_rows):
+        _, matrix = mixed_sources([0.5, 0.3, 0.1], n_rows=n_rows, n_columns=200)
+        every, few = Whitened(matrix), Whitened(matrix, 4)
+        assert few.rank == 4 < every.rank
+        for white in (every, few):
+            np.testing.assert_allclose(white.sources(1), white.components(1).sources(matrix), atol=1e-9)
+        found = every.components(3).sources(matrix), few.components(3).sources(matrix)
+        np.testing.assert_allclose(*found, atol=1e-6)
+
+    def test_rows_of_another_matrix_are_placed(self):
+        _, matrix = mixed_sources([0.5, 0.3])
+        half = Whitened(matrix[:1000], 2, matrix)
+        np.testing.assert_allclose(half.sources(1), half.components(1).sources(matrix), atol=1e-9)
 
     def test_a_constant_matrix_has_no_component(self):
         assert Whitened(np.ones((10, 3))).rank == 0
