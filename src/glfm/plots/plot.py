@@ -13,6 +13,7 @@ from matplotlib.ticker import MaxNLocator
 
 from glfm.analysis.dependence import Measure
 from glfm.analysis.diagnostics import CONVERGED, FIELD, LABEL_FREE, Diagnostics, diagnose
+from glfm.analysis.effects import largest_effects
 from glfm.analysis.summary import OTHER, SCALE, Pattern, Summary
 from glfm.errors import SchemaError
 from glfm.frames.column import FloatArray
@@ -21,7 +22,6 @@ from glfm.kinds.base import Kind
 from glfm.plots import columns as column_pictures
 from glfm.plots import matrices
 from glfm.plots.artists import Artists, choose, elide, grid, label
-from glfm.plots.largest_effects import largest_effects
 from glfm.plots.panels import number
 from glfm.plots.style import ORANGE, SHADES, open_frame
 from glfm.plots.us_states import read_states, tile_map

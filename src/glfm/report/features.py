@@ -9,10 +9,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from glfm.analysis.effects import telling
+from glfm.analysis.effects import largest_effects, telling
 from glfm.analysis.summary import NONE, SCALE, YES_NO, Summary
 from glfm.frames.column import FloatArray
-from glfm.plots.largest_effects import largest_effects
 from glfm.report.formatting import MINUS, UNKNOWN, clipped, listed, pair, percent
 
 _IN_NAME = 2  # number of effects in the meaning of a feature
