@@ -4,7 +4,7 @@ The loss of k axes is the expected squared distance, over draws, between the fie
 its best approximation by a constant and k axes. It is least for the leading k principal components of the
 average field; within them the axes are those whose positions are least normal (`glfm.analysis.components`).
 There are as many as the data reproduce: the largest k for which every axis is found again, with a correlation
-of at least 0.95 over rows, by the halves of the chains, however they are halved, and in every resample of the
+of at least 0.95 over rows, by the halves of the chains, however they are halved, and on average in resampled
 rows; or, if there is no such k, the one whose least axis is found best, if that is at least 0.9.
 
 What only one row in a hundred has makes no axis: the field is bounded before axes are looked for.
@@ -32,7 +32,7 @@ from glfm.sampling.problem import LocalProblem
 
 #: Correlation from which an axis counts as found again.
 REPRODUCED = 0.9
-_SURELY = 0.95  # which all axes must have, in all halves and resamples, for a number of axes to be chosen
+_SURELY = 0.95  # which all axes must have for a number of axes to be chosen
 
 _MOST_AXES = 12  # that are looked for
 _MOST_MORE = 12  # further axes, for the curve of what is explained
@@ -59,9 +59,10 @@ class Axis:
     explained
         Share of the variance of the average field.
     reproducibility
-        Correlation over rows of the axes of two halves of the chains: the least over all ways to halve them.
+        Correlation over rows of the axes of two halves of the chains: the least over all ways to halve them;
+        NaN: there is a single draw.
     stability
-        Correlation with the axes of resampled rows, the least over resamples.
+        Correlation with the axes of resampled rows, averaged over resamples.
     """
 
     threshold: float | None
@@ -116,7 +117,7 @@ class Consensus:
         for k in range(1, most + 1):
             found = self._whitened.components(k)
             again = np.array([self._halved(found, k, halves), self._resampled(found, k, resampled)])
-            least = float(again.min())
+            least = float(np.nanmin(again))  # a single draw has no halves
             if least >= _SURELY or (least >= REPRODUCED and least > most_alike):
                 best, most_alike = (found, again), min(least, _SURELY)
         k = 0 if best is None else best[1].shape[1]
@@ -140,7 +141,7 @@ class Consensus:
             sources = [white.sources(k) for white in pair]
             first, second = (each[:, match_axes(mine, each)[0]] for each in sources)
             alike.append(np.abs(np.diag(correlations(first, second))))
-        return np.asarray(np.min(alike, axis=0)) if alike else np.ones(k)
+        return np.asarray(np.min(alike, axis=0)) if alike else np.full(k, np.nan)
 
     def _resampled(self, found: Components, k: int, resampled: Sequence[Whitened]) -> FloatArray:
         """Return how alike the axes of resampled rows are, one number per axis."""
@@ -148,7 +149,7 @@ class Consensus:
         if min(white.rank for white in resampled) < k:
             return np.zeros(k)
         alike = [np.abs(match_axes(mine, white.sources(k))[1]) for white in resampled]
-        return np.asarray(np.min(alike, axis=0))
+        return np.asarray(np.mean(alike, axis=0))
 
     def _measured(self, components: Components, again: FloatArray) -> list[Axis]:
         """Return what each axis explains, its agreement and its threshold."""

@@ -135,6 +135,13 @@ class TestForms:
         model = glfm.GLFM(random_state=0, **SHORT).fit(frame)
         assert not (model.features()["status"] == "clear").any()
 
+    def test_nothing_is_clear_of_a_single_draw(self):
+        settings = SHORT | {"n_chains": 1, "n_draws": 1}
+        table = glfm.GLFM(random_state=0, **settings).fit(CLINIC.frame).features()
+        assert len(table)
+        assert (table["status"] == "unstable").all()
+        assert table["reproducibility"].isna().all()
+
     def test_scores_have_features_too(self):
         model = glfm.GLFM(weighted=True, random_state=0, **SHORT).fit(CLINIC.frame)
         table = model.features()
