@@ -14,6 +14,7 @@ import pytest
 import glfm
 from glfm.cli import app
 from glfm.cli.cost import duration, size
+from glfm.cli.options import read_seconds
 from glfm.datasets import make_clinic
 from glfm.files import read_table, write_table
 
@@ -204,7 +205,7 @@ def test_levels_that_a_model_does_not_know(run: Run, table: Path) -> None:
         (["impute", "--model", "no.glfm", "table.csv"], "'no.glfm' cannot be read: No such file"),
         (["impute", "--model", "table.csv"], "is not a model file that can be read: it is cut off, or"),
         (["impute", "--model", "cut.glfm"], "is not a model file that can be read: it is cut off, or"),
-        (["impute", "--model", "bare.glfm", "other.csv"], "no fitted column 'height'"),
+        (["impute", "--model", "bare.glfm", "other.csv"], "The table has no column 'visits'"),
         (["impute", "--model", "bare.glfm", "--schema", "s.json"], "leave out --schema or --model"),
         (["explore", "--model", "bare.glfm", "table.csv"], "name either a table, or a model"),
         (["explore"], "name either a table, or a model"),
@@ -263,6 +264,7 @@ WRONG = {
     "no place for a page": (["explore", "table.csv", "-o", "no/r.html"], "there is no such directory"),
     "no table to explore": (["explore", "nowhere.csv"], "There is no file 'nowhere.csv'"),
     "no time": (["explore", "table.csv", "--time-budget", "-1"], "time_budget is a positive number"),
+    "odd time": (["explore", "table.csv", "--time-budget", "soon"], "'soon' is not a time: give seconds"),
     "no chains": (["impute", "table.csv", "--chains", "0"], "n_chains must be at least 1"),
     "one stdout": (["impute", "table.csv", "--m", "2"], "name the files with --output"),
     "empty file": (["schema", "empty.csv"], "cannot be read"),
@@ -338,6 +340,19 @@ def test_a_checkpoint_is_gone_on_from_and_removed(run: Run, table: Path) -> None
     assert out.startswith("Wrote m.glfm.")
     assert len(glfm.load("m.glfm").draws_) == 5
     assert not table.with_name("run.ckpt").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("90", 90), ("1.5", 1.5), ("2m", 120), ("1h30m", 5400), ("9s", 9)]
+)
+def test_times(text: str, seconds: float) -> None:
+    assert read_seconds(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "m", "2 minutes", "1m2", "-2m"])
+def test_what_is_not_a_time(text: str) -> None:
+    with pytest.raises(glfm.DataError, match="is not a time"):
+        read_seconds(text)
 
 
 def test_every_command_has_an_example(run: Run) -> None:

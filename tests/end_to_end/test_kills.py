@@ -170,10 +170,11 @@ def test_the_same_command_again_and_again(tmp_path: Path, chains: int) -> None:
     assert_same_draws(glfm.load(command.output).draws_, whole.draws_)
 
 
-def test_ctrl_c_keeps_what_there_is(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_and_sigterm_keep_what_there_is(tmp_path: Path, number: signal.Signals) -> None:
     command = Command(tmp_path, draws=10**6)
     process = command.started()
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     out, err = process.communicate()
     assert process.returncode == 130, err
     assert "glfm: The fit was interrupted after" in err

@@ -49,21 +49,26 @@ def main() -> None:
 
 @contextlib.contextmanager
 def _watching() -> Iterator[list[int]]:
-    """Record every Ctrl-C, including one after which a fit returned what it had."""
+    """Record every Ctrl-C, including one after which a fit returned what it had; SIGTERM counts as one."""
     seen: list[int] = []
 
     def note(number: int, frame: FrameType | None) -> None:
         seen.append(number)
         signal.default_int_handler(number, frame)
 
-    before = signal.getsignal(signal.SIGINT)
-    if before is signal.default_int_handler:  # otherwise the caller has its own handler
-        signal.signal(signal.SIGINT, note)
+    # A handler of the caller's own stays.
+    usual: dict[signal.Signals, Any] = {
+        signal.SIGINT: signal.default_int_handler,
+        signal.SIGTERM: signal.SIG_DFL,
+    }
+    mine = [number for number, handler in usual.items() if signal.getsignal(number) is handler]
+    for number in mine:
+        signal.signal(number, note)
     try:
         yield seen
     finally:
-        if before is signal.default_int_handler:
-            signal.signal(signal.SIGINT, before)
+        for number in mine:
+            signal.signal(number, usual[number])
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -69,7 +71,32 @@ Seed = Annotated[int, typer.Option("--seed", min=0, help="The same seed gives th
 NChains = Annotated[int, typer.Option("--chains", help="Number of chains.")]
 NDraws = Annotated[int, typer.Option("--draws", help="Draws kept per chain.")]
 NJobs = Annotated[int | None, typer.Option("--jobs", help="Threads; default: one per chain and core.")]
-TimeBudget = Annotated[float | None, typer.Option("--time-budget", help="Seconds after which the fit stops.")]
+_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+def read_seconds(text: str | None) -> float | None:
+    """Return the seconds of a time such as 90, 90s, 2m or 1h30m."""
+    if text is None:
+        return None
+    with contextlib.suppress(ValueError):
+        return float(text)
+    parts = re.findall(r"(\d+\.?\d*)([hms])", text)
+    if "".join(number + unit for number, unit in parts) != text:
+        raise DataError(f"--time-budget: {text!r} is not a time: give seconds, or such as 90s, 2m or 1h30m.")
+    return sum(float(number) * _UNITS[unit] for number, unit in parts)
+
+
+TimeBudget = Annotated[
+    str | None,
+    typer.Option(
+        "--time-budget",
+        metavar="TIME",
+        help="When the fit stops: seconds, or such as 90s, 2m, 1h30m.",
+    ),
+]
+MaxFeatures = Annotated[
+    int | None, typer.Option("--max-features", min=0, help="Largest number of features of a draw.")
+]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No estimate of the cost and no progress on stderr.")]
 
 
@@ -81,7 +108,8 @@ class Fitting:
     seed: Seed = 0
     chains: NChains = 4
     draws: NDraws = 100
-    time_budget: TimeBudget = None
+    time_budget: float | None = None
+    max_features: MaxFeatures = None
     jobs: NJobs = None
     na: Na = None
     clean: Clean = False
@@ -105,6 +133,7 @@ class Fitting:
             self.read_schema(),
             n_chains=self.chains,
             n_draws=self.draws,
+            max_features=self.max_features,
             n_jobs=self.jobs,
             random_state=self.seed,
             progress=not self.quiet,
@@ -156,10 +185,12 @@ class Fitting:
 def fitting(command: Callable[..., None]) -> Callable[..., None]:
     """Add the options of `Fitting` to a command, which receives them as its argument `options`."""
     own = inspect.signature(command, eval_str=True).parameters.values()
-    shared = inspect.signature(Fitting, eval_str=True).parameters
+    shared = dict(inspect.signature(Fitting, eval_str=True).parameters)
+    shared["time_budget"] = shared["time_budget"].replace(annotation=TimeBudget)  # text, such as 2m
 
     @functools.wraps(command)
     def wrapped(**values: Any) -> None:
+        values["time_budget"] = read_seconds(values["time_budget"])
         options = Fitting(**{name: values.pop(name) for name in shared})
         command(**values, options=options)
 

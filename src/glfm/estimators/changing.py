@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from glfm.errors import DataError
+from glfm.errors import DataError, check_name
 from glfm.estimators.base import Fitted
 from glfm.frames.column import FloatArray
 from glfm.frames.dtypes import object_array
@@ -72,9 +72,9 @@ class Changing(Fitted):
         """
         schedule = self._next_schedule(n_warmup, n_draws, time_budget)
         fit, new = self.fit_, Frame.read(rows)
-        check_columns(fit.schema, new.names)
         pinned_now = read_pinned(inactive, new.n_rows)
         x = _encoded(new, fit.schema)
+        check_columns(fit.schema, new.names)
         pinned = None
         if pinned_now is not None or fit.rows.pinned is not None:
             none = np.zeros(new.n_rows, dtype=np.bool_)
@@ -117,7 +117,8 @@ class Changing(Fitted):
         if not keys or not all(isinstance(key, tuple) and len(key) == 2 for key in keys):
             raise DataError('The cells are a dictionary such as {(row, "column"): value}, with at least one.')
         fit = self.fit_
-        check_columns(fit.schema, [str(column) for _, column in keys])
+        for _, named_column in keys:
+            check_name(str(named_column), fit.schema, "fitted column", DataError)
         at = positions(fit.table, [row for row, _ in keys])
         named: dict[str, tuple[NDArray[np.intp], list[Any]]] = {}
         for name in dict.fromkeys(str(column) for _, column in keys):

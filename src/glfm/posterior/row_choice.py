@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from glfm.errors import DataError, SchemaError
+from glfm.errors import DataError, SchemaError, check_name
 from glfm.frames.column import FloatArray
 from glfm.frames.frame import Frame
 from glfm.posterior.fit import Fit
-from glfm.schema.conditions import check_columns, read_condition
+from glfm.schema.conditions import read_condition
 
 
 def is_table(rows: Any) -> bool:
@@ -51,7 +51,8 @@ def positions(fit: Fit, rows: Any) -> NDArray[np.intp]:
 def read_rows(fit: Fit, data: Any) -> tuple[Frame, FloatArray]:
     """Return new rows as a frame and encoded; columns that are absent are holes."""
     if isinstance(data, Mapping | pd.Series):
+        for name in dict(data):
+            check_name(name, fit.schema, "fitted column", DataError)
         data = pd.DataFrame([dict(data)], index=pd.Index([getattr(data, "name", 0)]))
     frame = Frame.read(data)
-    check_columns(fit.schema, frame.names)
     return frame, read_condition(frame, fit.schema, "error").x

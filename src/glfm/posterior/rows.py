@@ -329,5 +329,6 @@ def rows_for(fit: Fit, X: Any, unseen: Unseen, n_jobs: int | None = None) -> tup
     if X is None:
         return fit.table, TrainingRows(fit)
     frame = Frame.read(X)
+    x = encode(frame, fit.schema.kinds, unseen)
     check_columns(fit.schema, frame.names)
-    return frame, NewRows(encode(frame, fit.schema.kinds, unseen), fit, n_jobs)
+    return frame, NewRows(x, fit, n_jobs)

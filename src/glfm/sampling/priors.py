@@ -1,6 +1,7 @@
 """Hyper-parameters and the schedule of a fit, checked once and frozen."""
 
 import math
+import numbers
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -62,8 +63,9 @@ class Schedule:
 
     def __post_init__(self) -> None:
         for name, least in (("n_warmup", 0), ("n_draws", 1), ("thin", 1)):
-            if getattr(self, name) < least:
-                raise SchemaError(f"{name} must be at least {least}, not {getattr(self, name)!r}.")
+            value = getattr(self, name)
+            if not isinstance(value, numbers.Integral) or value < least:
+                raise SchemaError(f"{name} must be a whole number from {least} on, not {value!r}.")
 
     @property
     def n_sweeps(self) -> int:

@@ -28,9 +28,9 @@ def read_alpha(alpha: object) -> tuple[float | None, tuple[float, float]]:
     raise SchemaError(f"alpha is a positive number, a pair of them (shape, rate) or None, not {alpha!r}.")
 
 
-def check_budget(time_budget: float | None) -> None:
-    """Refuse a time budget that is not positive."""
-    if time_budget is not None and not time_budget > 0:
+def check_budget(time_budget: object) -> None:
+    """Refuse a time budget that is not a positive number."""
+    if time_budget is not None and not (isinstance(time_budget, int | float | np.number) and time_budget > 0):
         raise SchemaError(f"time_budget is a positive number of seconds, not {time_budget!r}.")
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import warnings
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
-from glfm.errors import DataError, SchemaError, check_name
+from glfm.errors import DataError, FitWarning, SchemaError, check_name, listing
 from glfm.frames.column import FloatArray
 from glfm.frames.frame import Frame
 from glfm.kinds import Kind
@@ -54,10 +55,18 @@ def check_unseen(unseen: str) -> None:
         raise SchemaError(f'unseen is "error" or "missing", not {unseen!r}.')
 
 
-def check_columns(schema: Schema, names: Iterable[str]) -> None:
-    """Refuse a table with a column that the fit did not have."""
-    for name in names:
-        check_name(name, schema, "fitted column", DataError)
+def check_columns(schema: Schema, names: Collection[str]) -> None:
+    """Warn of columns of a table that the fit did not have; refuse a table that has no other."""
+    extra = [name for name in names if name not in schema]
+    if extra and len(extra) == len(names):
+        check_name(extra[0], schema, "fitted column", DataError)
+    if extra:
+        what = (
+            "A column that the fit did not have is"
+            if len(extra) == 1
+            else "Columns that the fit did not have are"
+        )
+        warnings.warn(f"{what} ignored: {listing(extra)}.", FitWarning, stacklevel=4)
 
 
 def read_condition(given: Any, schema: Schema, unseen: str, as_values: bool = False) -> Condition:
@@ -78,9 +87,7 @@ def read_condition(given: Any, schema: Schema, unseen: str, as_values: bool = Fa
     frame = None
     if given is not None and not isinstance(given, Mapping):
         frame = Frame.read(given)
-        for name in frame.names:
-            if name not in schema:
-                check_column(schema, name)
+        check_columns(schema, frame.names)
     elif given:
         for name in given:
             check_column(schema, name)

@@ -266,7 +266,6 @@ class TestRefusals:
                 lambda m: m.append(NEW.assign(ward="west")),
                 "holds the level 'west', which is not one of 'east'",
             ),
-            (lambda m: m.append(NEW.assign(size=1.0)), "There is no fitted column 'size'"),
             (lambda m: m.append(NEW.drop(columns="dose")), "The table has no column 'dose'"),
             (lambda m: m.append(NEW[:0]), "has no rows"),
             (lambda m: m.append(OLD[:3]), "The label 'p0' would stand for two rows"),
@@ -296,12 +295,18 @@ class TestRefusals:
         assert_same_draws(model.draws_, before)
         assert model.fit_.frame.n_rows == 40
 
+    def test_a_column_that_the_fit_did_not_have_is_ignored(self, model):
+        with pytest.warns(FitWarning, match="A column that the fit did not have is ignored: 'size'"):
+            model.append(NEW.assign(size=1.0), n_warmup=1, n_draws=1)
+        assert model.fit_.frame.n_rows == 50
+        assert "size" not in model.fit_.frame.names
+
     def test_settings(self, model):
         with pytest.raises(SchemaError, match="time_budget"):
             model.append(NEW, time_budget=-1)
-        with pytest.raises(SchemaError, match="n_draws must be at least 1"):
+        with pytest.raises(SchemaError, match="n_draws must be a whole number from 1 on"):
             model.append(NEW, n_draws=0)
-        with pytest.raises(SchemaError, match="n_warmup must be at least 0"):
+        with pytest.raises(SchemaError, match="n_warmup must be a whole number from 0 on"):
             model.remove("p1", n_warmup=-1)
 
     def test_a_label_of_two_rows(self):

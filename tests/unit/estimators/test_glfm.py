@@ -131,10 +131,15 @@ class TestHowLong:
     def test_budget_that_suffices(self, frame):
         assert len(glfm.GLFM(**QUICK).fit(frame, time_budget=600).draws_) == 20
 
-    @pytest.mark.parametrize("budget", [0, -1.0, float("nan")])
+    @pytest.mark.parametrize("budget", [0, -1.0, float("nan"), "2m"])
     def test_budget_must_be_positive(self, frame, budget):
         with pytest.raises(SchemaError, match="time_budget is a positive number of seconds"):
             glfm.GLFM(**QUICK).fit(frame, time_budget=budget)
+
+    @pytest.mark.parametrize(("name", "value"), [("n_draws", "20"), ("n_warmup", 1.5), ("thin", 0)])
+    def test_numbers_of_sweeps_are_whole(self, frame, name, value):
+        with pytest.raises(SchemaError, match=f"{name} must be a whole number from"):
+            glfm.GLFM(**QUICK | {name: value}).fit(frame)
 
     def test_until_converged(self):
         rng = np.random.default_rng(0)

@@ -193,9 +193,14 @@ class TestRefusals:
         with pytest.raises(DataError, match="no column 'dose': add it, full of holes"):
             model.predictive(X.drop(columns="dose"))
 
-    def test_an_unknown_column(self, model, X):
-        with pytest.raises(DataError, match="no fitted column 'extra'"):
-            model.impute(X.assign(extra=1))
+    def test_unknown_columns_are_ignored_with_one_warning(self, model, X):
+        with pytest.warns(FitWarning, match="did not have are ignored: 'extra', 'more'") as said:
+            full = model.impute(X.assign(extra=1, more="a"))
+        assert len(said) == 1
+        pd.testing.assert_frame_equal(full.drop(columns=["extra", "more"]), model.impute(X))
+        assert (full["extra"] == 1).all()
+        with pytest.raises(DataError, match="The table has no column"):
+            model.impute(pd.DataFrame({"extra": [1]}))
 
     def test_a_value_outside_the_support(self, model, X):
         with pytest.raises(DataError, match=r"'dose' is positive but holds -1"):

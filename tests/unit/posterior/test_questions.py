@@ -268,7 +268,7 @@ def test_pinned_rows_have_no_features():
             lambda m: m.logp(pd.DataFrame({"visits": [1, 2]}), pd.DataFrame({"crp": [1.0, 2.0, 3.0]})),
             "values has 2 rows but given has 3",
         ),
-        (lambda m: m.surprisal(pd.DataFrame({"height": [1]})), "no fitted column 'height'"),
+        (lambda m: m.surprisal(pd.DataFrame({"height": [1]})), "The table has no column"),
         (lambda m: m.odd_cells(top=0), "top must be at least 1"),
     ],
 )
