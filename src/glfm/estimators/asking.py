@@ -104,7 +104,8 @@ class Asking(Fitted):
         It is minus the log of the probability of a level or a count. That of another number is minus the log
         of its density on the pseudo-scale, where every column has a spread of about 1: units of measurement
         do not matter, and values below 0 are possible. At most 20 draws, evenly spaced, are asked; under
-        each, the row makes two Gibbs passes without the cell. A row of the fit is judged by the others.
+        each, the row makes two Gibbs passes without the cell, or eight if features have scores. A row of the
+        fit is judged by the others.
 
         X is as in `predictive`; the frame has the rows of X and the modelled columns.
         """

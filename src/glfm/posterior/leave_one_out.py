@@ -17,7 +17,7 @@ from glfm.posterior.row_inputs import CellIntervals, map_in_threads, pass_work, 
 from glfm.posterior.rows import Rows
 from glfm.sampling.draws import column_cells
 
-_PASSES = 2  # without the cell, which make the row independent of it
+_PASSES, _SCORE_PASSES = 2, 8  # without the cell, which make the row independent of it
 _PURPOSE = 7  # of the random streams
 
 
@@ -27,7 +27,7 @@ class LeaveOneOutCells:
 
     Under every draw a row starts with features drawn given all its cells. For each cell in turn it makes some
     Gibbs passes without the cell. The prior of a row of the fit is that given all other rows: a feature that
-    only this row has counts as a singleton, with unknown weights.
+    only this row has counts as a singleton, with unknown weights and the score that it has.
 
     Parameters
     ----------
@@ -36,14 +36,14 @@ class LeaveOneOutCells:
     which
         Numbers of the rows whose cells are wanted.
     n_passes
-        Gibbs passes per cell.
+        Gibbs passes per cell; None: as many as are usually enough.
     """
 
     rows: Rows
     which: NDArray[np.intp]
     fit: Fit
     n_jobs: int | None = None
-    n_passes: int = _PASSES
+    n_passes: int | None = None
 
     @cached_property
     def x(self) -> FloatArray:
@@ -65,7 +65,9 @@ class LeaveOneOutCells:
     def _locate(self, cells: CellIntervals, task: tuple[int, NDArray[Any]]) -> FloatArray:
         t, activations = task
         problem, draw, prior = self.fit.problem, self.fit.draws[t], self.rows.prior(t, self.which)
-        scaled = scaled_draw(draw, problem)
+        scaled, n_passes = scaled_draw(draw, problem), self.n_passes
+        if n_passes is None:
+            n_passes = _SCORE_PASSES if problem.priors.weighted else _PASSES
         Z = np.ones(prior.log_odds.shape, problem.dtype)
         Z[:, scaled.bias :] = activations
         singletons = np.isneginf(prior.log_odds) & (Z != 0)
@@ -77,7 +79,7 @@ class LeaveOneOutCells:
             cells.bounds(draw),
             scaled,
             prior,
-            self.n_passes,
+            n_passes,
             Z,
             singletons.sum(axis=1),
             size,
