@@ -87,7 +87,8 @@ def exact(draw: Draw, x, most_own=MOST_OWN):
 
 def problem_of(draw: Draw) -> LocalProblem:
     """Return the table of a draw; a new row has room for some features of its own."""
-    priors = Priors(bias=draw.layout.bias, max_features=draw.n_features + MOST_OWN)
+    weighted = draw.scores is not None
+    priors = Priors(bias=draw.layout.bias, max_features=draw.n_features + MOST_OWN, weighted=weighted)
     return LocalProblem(draw.layout.kinds, draw.x, priors)
 
 

@@ -9,7 +9,6 @@ import pandas as pd
 
 from glfm.estimators.base import Fitted
 from glfm.posterior.answers import Answer, ask
-from glfm.posterior.fit import Fit
 from glfm.posterior.joint_density import logp
 from glfm.posterior.simulation import simulate
 from glfm.posterior.surprisal import novelty, odd_cells, surprisal
@@ -97,7 +96,7 @@ class Asking(Fitted):
         float or column
             A number; with a table one per row, as a column of its library.
         """
-        return logp(self._binary_fit("ask for joint densities"), values, given, self.unseen, self.n_jobs)
+        return logp(self._fit, values, given, self.unseen, self.n_jobs)
 
     def surprisal(self, X: Any = None) -> Any:
         """Return how surprising every observed cell is given the rest of its row; NaN in the holes.
@@ -105,11 +104,12 @@ class Asking(Fitted):
         It is minus the log of the probability of a level or a count. That of another number is minus the log
         of its density on the pseudo-scale, where every column has a spread of about 1: units of measurement
         do not matter, and values below 0 are possible. At most 20 draws, evenly spaced, are asked; under
-        each, the row makes two Gibbs passes without the cell. A row of the fit is judged by the others.
+        each, the row makes two Gibbs passes without the cell, or eight if features have scores. A row of the
+        fit is judged by the others.
 
         X is as in `predictive`; the frame has the rows of X and the modelled columns.
         """
-        return surprisal(self._odd(), self._table(X), self.unseen, self.n_jobs)
+        return surprisal(self._fit, self._table(X), self.unseen, self.n_jobs)
 
     def odd_cells(self, X: Any = None, *, top: int = 20) -> pd.DataFrame:
         """Return the observed cells that are least expected given the rest of their rows, the oddest first.
@@ -129,7 +129,7 @@ class Asking(Fitted):
             an ordinal twice the probability of a value at least as far out, of a category the probability of
             its level.
         """
-        return odd_cells(self._odd(), self._table(X), top, self.unseen, self.n_jobs)
+        return odd_cells(self._fit, self._table(X), top, self.unseen, self.n_jobs)
 
     def novelty(self, X: Any = None) -> Any:
         """Return how odd each row is as a whole: 0 is an ordinary row, more is odder.
@@ -144,7 +144,4 @@ class Asking(Fitted):
         column
             One number per row, as a column of the library of X.
         """
-        return novelty(self._odd(), self._table(X), self.unseen, self.n_jobs)
-
-    def _odd(self) -> Fit:
-        return self._binary_fit("look for odd cells and rows")
+        return novelty(self._fit, self._table(X), self.unseen, self.n_jobs)

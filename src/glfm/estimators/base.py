@@ -50,11 +50,6 @@ class Fitted:
         check_is_fitted(self, "fit_")
         return self.fit_
 
-    def _binary_fit(self, to: str) -> Fit:
-        """Return the fit if its features are yes or no; `to` says what for."""
-        self._fit.problem.priors.need_binary(to)
-        return self.fit_
-
     @property
     def _summary(self) -> Summary:
         """Features of the fit and what follows from them, kept for the next question."""

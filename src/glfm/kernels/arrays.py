@@ -257,7 +257,6 @@ class RowScratch(NamedTuple):
     """Arrays that Gibbs passes over one row work in.
 
     Per pseudo-column: pseudo-observations, their means, means of a proposal, residuals, and 1 where observed.
-    `chances` has room for the numbers of singletons.
     """
 
     y: Floats
@@ -266,14 +265,14 @@ class RowScratch(NamedTuple):
     residual: Floats
     observed: Floats
     cells: ObservedCells
-    chances: Floats
 
 
 class ScoreScratch(NamedTuple):
     """Arrays that drawing the scores of one row works in.
 
     `order` is that of visits to the features; `here` and `elsewhere` tell which features the row and others
-    have; `c` is W r; `weights` and `gram` are W and W W' in units of a row's noise.
+    have; `c` is W r; `weights` and `gram` are W and W W' in units of a row's noise; `holes` and `columns` are
+    room for lists of pseudo-columns.
     """
 
     order: Ints
@@ -284,19 +283,22 @@ class ScoreScratch(NamedTuple):
     gram: Floats
     system: ScoreSystem
     grid: LengthGrid
+    holes: Codes
+    columns: Codes
 
 
 class NewRowStates(NamedTuple):
     """Features of rows that are not in the fit, carried from one draw of a chain to the next.
 
-    `activations` is rows x features: bits, or scores that are 0 where a feature is absent. `length` is the
-    norm of the scores of a row's singletons. `excess` (rows x pseudo-columns, at the first of a cell) is by
-    how many standard deviations the largest pseudo-observation of a cell exceeds its mean.
+    `activations` is rows x features: bits, or scores that are 0 where a feature is absent. `size` is the sum
+    of squares of the scores of a row's singletons, or their number. `excess` (rows x pseudo-columns, at the
+    first of a cell) is by how many standard deviations the largest pseudo-observation of a cell exceeds its
+    mean.
     """
 
     activations: Features
     n_singletons: Ints
-    length: Floats
+    size: Floats
     excess: Floats
 
 

@@ -35,7 +35,7 @@ def residuals(
 
     The weights of a feature that is left out of account are zero.
     """
-    scratch = row_scratch(cells.form.size, weights.shape[1], 0)
+    scratch = row_scratch(cells.form.size, weights.shape[1])
     for i in range(chosen.size):
         observed = list_cells(cells.low[i], cells.high[i], cells, sd, scratch)
         sum_weights(weights, Z[chosen[i], : weights.shape[0]], scratch.mean)
@@ -168,7 +168,7 @@ def sweep_birth(
     """
     W, new, k, share = birth.weights, birth.new, birth.feature, birth.share
     width, S = W.shape
-    scratch, excess = row_scratch(cells.form.size, S, 0), np.empty(S)
+    scratch, excess = row_scratch(cells.form.size, S), np.empty(S)
     without, beside = scratch.mean, scratch.proposal
     rng_levels = fork(rng)
     total, m = 0.0, 0

@@ -196,7 +196,7 @@ def sweep_cells_out(
     S, capacity = rows.Y.shape[1], rows.Z.shape[1]
     Z, Y, inv_sd, counts, pinned = rows.Z, rows.Y, rows.inv_sd, rows.counts, rows.pinned
     W, elsewhere, low, high = in_use.weights, in_use.elsewhere, cells.low, cells.high
-    scratch, excess = row_scratch(cells.form.size, S, 0), np.empty(S)
+    scratch, excess = row_scratch(cells.form.size, S), np.empty(S)
     mean, s2 = scratch.mean, prior.weight_variance
     rng_before, z_before = np.empty(4, np.uint64), np.empty(capacity, np.uint8)
     for n in range(first, stop):

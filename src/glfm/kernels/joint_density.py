@@ -10,13 +10,13 @@ import math
 
 import numpy as np
 
-from glfm.kernels.arrays import ARGMAX, CellBounds, RowPrior, RowStreams, ScaledDraw
+from glfm.kernels.arrays import ARGMAX, CellBounds, RowPrior, RowStreams, ScaledDraw, ScoreScratch
 from glfm.kernels.gaussian import interval_log_mass, log_cdf
-from glfm.kernels.jit import Bits, Floats, Ints, Rng, kernel
-from glfm.kernels.new_rows import gibbs_pass, new_row_scratch
+from glfm.kernels.jit import Bits, Features, Floats, Ints, Rng, kernel
+from glfm.kernels.new_rows import gibbs_pass
 from glfm.kernels.probit import MAX_GRID, draw_largest_value, log_probability
-from glfm.kernels.random import uniform
-from glfm.kernels.row_cells import list_cells, sum_weights
+from glfm.kernels.random import normal, uniform
+from glfm.kernels.row_cells import list_cells, row_scratch, sum_weights
 from glfm.kernels.row_streams import seed_row
 from glfm.kernels.singletons import draw_n_singletons
 
@@ -70,12 +70,27 @@ def _log_density(
 
 
 @kernel
-def _draw_prior(rng: Rng, log_odds: Floats, bias: int, z: Bits) -> None:
-    """Draw features from their prior."""
-    for k in range(bias):
+def _draw_prior(rng: Rng, draw: ScaledDraw, prior: RowPrior, n: int, z: Features, chances: Floats) -> int:
+    """Draw the features of row `n` from their prior; return the number of its singletons."""
+    for k in range(draw.bias):
         z[k] = 1
-    for k in range(bias, z.size):
-        z[k] = 1 if math.log(1.0 / uniform(rng) - 1.0) > -log_odds[k] else 0
+    for k in range(draw.bias, z.size):
+        z[k] = 1 if math.log(1.0 / uniform(rng) - 1.0) > -prior.log_odds[n, k] else 0
+    return draw_n_singletons(
+        rng, prior.max_singletons[n], prior.log_rate, 0, 1.0, 0.0, draw.weight_variance, chances
+    )
+
+
+@kernel
+def _draw_prior_scores(rng: Rng, bias: int, n_singletons: int, a: Floats) -> float:
+    """Draw the scores of the features that a row has; return the sum of squares of its singletons' scores."""
+    for k in range(bias, a.size):
+        if a[k] != 0.0:
+            a[k] = normal(rng)
+    size = 0.0
+    for _ in range(n_singletons):
+        size += normal(rng) ** 2
+    return size
 
 
 @kernel
@@ -102,26 +117,33 @@ def weigh_rows(
     support: Floats,
     n_given: int,
     n_between: int,
+    z: Features,
     out: Floats,
+    chances: Floats | None,
+    work: ScoreScratch | None,
 ) -> None:
     """Fill `out` (rows x columns) with the log weight of all values up to each; NaN where there is none.
 
     Observed cells with `is_value` 0 are conditioned on: features are drawn given them by one pass as each
     comes in, and `n_given` more; `n_between` passes are made after each value. `support` (columns x 2) has
-    where values can be, on the pseudo-scale.
+    where values can be, on the pseudo-scale. `z` is room for the features of a row.
     """
     D = cells.form.size
     rng = np.empty(4, dtype=np.uint64)
-    scratch = new_row_scratch(cells, draw, prior)
+    scratch = row_scratch(D, draw.weights.shape[1])
     mean, s2 = scratch.mean, draw.weight_variance
-    known, z = np.empty(D), np.empty(draw.weights.shape[0], dtype=np.uint8)
-    excess, means, grid = np.empty(mean.size), np.empty(mean.size + 1), np.empty(MAX_GRID)
-    order = np.empty(D, dtype=np.int64)
+    known, excess, means = np.empty(D), np.empty(mean.size), np.empty(mean.size + 1)
+    grid, order = np.empty(MAX_GRID), np.empty(D, dtype=np.int64)
     for n in range(cells.low.shape[0]):
         seed_row(rng, streams, n)
-        _draw_prior(rng, prior.log_odds[n], draw.bias, z)
+        j, size = 0, 0.0
+        if chances is not None:
+            j = _draw_prior(rng, draw, prior, n, z, chances)
+            size = float(j)
+        if work is not None:
+            j = _draw_prior(rng, draw, prior, n, z, work.grid.h)  # which has room enough
+            size = _draw_prior_scores(rng, draw.bias, j, z)
         sum_weights(draw.weights, z, mean)
-        j = draw_n_singletons(rng, prior.max_singletons[n], prior.log_rate, 0, 1.0, 0.0, s2, scratch.chances)
         for d in range(D):
             known[d] = out[n, d] = np.nan
         log_weight = 0.0
@@ -134,7 +156,7 @@ def weigh_rows(
                 m[s - first] = mean[s]
             m[last - first] = 0.0
             r = int(cells.low[n, d]) if cells.form[d] == ARGMAX else -1
-            v, sd = 1.0 + j * s2, draw.sd[d]
+            v, sd = 1.0 + size * s2, draw.sd[d]
             if i >= n_first:
                 log_weight += _log_density(
                     r,
@@ -160,4 +182,6 @@ def weigh_rows(
             observed = list_cells(known, cells.high[n], cells, draw.sd, scratch)
             n_passes = n_between if i >= n_first else (1 + n_given if i == n_first - 1 else 1)
             for _ in range(n_passes):
-                j = gibbs_pass(rng, observed, draw, prior, n, j, z, excess, scratch)
+                j, size = gibbs_pass(
+                    rng, observed, draw, prior, n, j, size, z, excess, scratch, chances, work
+                )

@@ -2,12 +2,16 @@
 
 Every row has its own random stream. Pseudo-observations are divided by their noise standard deviation. A row
 with j singletons, features that no other row has, sees its pseudo-columns with variance 1 + j s2_B, since the
-singletons' weights are integrated out; the last level of a categorical column has no weights: variance 1.
+singletons' weights are integrated out; the last level of a categorical column has no weights: variance 1. If
+features have scores, the sum of squares of the singletons' scores, here their size, takes the place of j.
 
-Features are flipped given the probability of the cells, not given pseudo-observations, which would mix
-slowly. Only for cells with more than two levels one number is kept fixed meanwhile: the excess of the largest
-pseudo-observation over its mean. Then the pseudo-observations are drawn, and given them the number of
-singletons.
+Bits are flipped given the probability of the cells, not given pseudo-observations, which would mix slowly.
+Only for cells with more than two levels one number is kept fixed meanwhile: the excess of the largest
+pseudo-observation over its mean. Then the pseudo-observations are drawn, and given them the singletons.
+Scores are drawn given the pseudo-observations, see `kernels.new_scores`.
+
+Kernels take `chances`, room for the probabilities of numbers of singletons, if features are bits, or the work
+space of scores; the other is None, and its code is not compiled.
 """
 
 import math
@@ -22,12 +26,21 @@ from glfm.kernels.arrays import (
     RowScratch,
     RowStreams,
     ScaledDraw,
+    ScoreScratch,
 )
 from glfm.kernels.jit import Bits, Features, Floats, Rng, kernel
+from glfm.kernels.new_scores import draw_row_scores
 from glfm.kernels.random import exponential, integer_below, normal, uniform
-from glfm.kernels.row_cells import draw_pseudo, list_cells, log_likelihood, row_scratch, sum_weights
+from glfm.kernels.row_cells import (
+    draw_pseudo,
+    list_cells,
+    log_likelihood,
+    row_scratch,
+    subtract_mean,
+    sum_weights,
+)
 from glfm.kernels.row_streams import seed_row
-from glfm.kernels.singletons import draw_n_singletons
+from glfm.kernels.singletons import draw_n_singletons, propose_singletons
 
 _CANDIDATES = 64  # rows of the fit whose features are tried as a start
 
@@ -41,15 +54,6 @@ def add_weights(packed: Bits, weights: Floats, bias: int, out: Floats) -> None:
             if bit < 0 or (packed[n, bit >> 3] >> (7 - (bit & 7))) & 1:
                 for s in range(out.shape[1]):
                     out[n, s] += weights[k, s]
-
-
-@kernel
-def new_row_scratch(cells: CellBounds, draw: ScaledDraw, prior: RowPrior) -> RowScratch:
-    """Allocate the work space of Gibbs passes over one row that is not in the fit."""
-    most = 0
-    for n in range(prior.max_singletons.size):
-        most = max(most, prior.max_singletons[n])
-    return row_scratch(cells.form.size, draw.weights.shape[1], most + 1)
 
 
 @kernel
@@ -105,40 +109,50 @@ def gibbs_pass(
     prior: RowPrior,
     n: int,
     n_singletons: int,
-    z: Bits,
+    size: float,
+    z: Features,
     excess: Floats,
     scratch: RowScratch,
-) -> int:
-    """Draw a row's features, its pseudo-observations and, given these, its number of singletons.
+    chances: Floats | None,
+    work: ScoreScratch | None,
+) -> tuple[int, float]:
+    """Draw a row's features, its pseudo-observations and, given these, its singletons.
 
     `n` is the row of `prior`. `z`, `excess` and, in `scratch`, the means, pseudo-observations and residuals
-    change in place; the number of singletons is returned.
+    change in place; number and size of the singletons are returned.
     """
-    mean, y, residual, observed = scratch.mean, scratch.y, scratch.residual, scratch.observed
-    v = 1.0 + n_singletons * draw.weight_variance
-    _flip(rng, cells, draw, prior.log_odds[n], v, z, excess, scratch)
+    mean, y, s2, most = scratch.mean, scratch.y, draw.weight_variance, prior.max_singletons[n]
+    v, j = 1.0 + size * s2, n_singletons
+    if chances is not None:
+        _flip(rng, cells, draw, prior.log_odds[n], v, z, excess, scratch)
     draw_pseudo(rng, cells, mean, v, excess, y)
-    squares, n_observed = 0.0, 0
-    for s in range(mean.size):
-        residual[s] = (y[s] - mean[s]) * observed[s]
-        squares += residual[s] * residual[s]
-        n_observed += 1 if observed[s] > 0.0 else 0
-    j = draw_n_singletons(
-        rng,
-        prior.max_singletons[n],
-        prior.log_rate,
-        n_observed,
-        1.0,
-        squares,
-        draw.weight_variance,
-        scratch.chances,
-    )
-    shrink = math.sqrt(v / (1.0 + j * draw.weight_variance))
+    if work is not None:
+        draw_row_scores(rng, z, draw, prior.log_odds[n], v, scratch, work)
+    squares, n_observed = subtract_mean(scratch)
+    if chances is not None:
+        j = draw_n_singletons(rng, most, prior.log_rate, n_observed, 1.0, squares, s2, chances)
+        size = float(j)
+    if work is not None:
+        _, j, length = propose_singletons(
+            rng, j, math.sqrt(size), most, prior.log_rate, n_observed, squares, s2, work.grid
+        )
+        size = length * length
+    after = 1.0 + size * s2
+    shrink = math.sqrt(v / after)
     for i in range(cells.n[3]):  # the pseudo-observations stay where they are
         first, last, w = cells.choices[i, 0], cells.choices[i, 1], cells.choices[i, 2]
         if w < last:
-            excess[first] *= shrink
-    return j
+            if chances is not None:
+                excess[first] *= shrink
+            if work is not None:
+                excess[first] = (y[w] - mean[w]) / math.sqrt(after)
+    return j, size
+
+
+@kernel
+def bounded(n_singletons: int, size: float, most: int) -> tuple[int, float]:
+    """Return number and size of the singletons that a row starts with, which may have room for fewer."""
+    return (n_singletons, size) if n_singletons <= most else (most, float(most))
 
 
 @kernel
@@ -201,7 +215,7 @@ def start_row(
     observed = list_cells(cells.low[n], cells.high[n], cells, draw.sd, scratch)
     if fit.shape[0]:
         _start_like(rng, observed, draw.weights, fit, z, excess, scratch)
-        states.n_singletons[n], states.length[n] = 0, 0.0
+        states.n_singletons[n], states.size[n] = 0, 0.0
     else:
         sum_weights(draw.weights, z, scratch.mean)
     return observed
@@ -214,9 +228,11 @@ def draw_new_rows(
     draw: ScaledDraw,
     prior: RowPrior,
     n_passes: int,
-    fit: Bits,
+    fit: Features,
     states: NewRowStates,
     singleton_sum: Floats,
+    chances: Floats | None,
+    work: ScoreScratch | None,
 ) -> None:
     """Draw features, number of singletons and the sum of their weights (in units of noise) for every row.
 
@@ -224,14 +240,14 @@ def draw_new_rows(
     in place, and `singleton_sum` (rows x pseudo-columns) is filled for rows that have singletons.
     """
     rng = np.empty(4, dtype=np.uint64)
-    scratch = new_row_scratch(cells, draw, prior)
+    scratch = row_scratch(cells.form.size, draw.weights.shape[1])
     for n in range(cells.low.shape[0]):
         observed = start_row(rng, streams, n, cells, draw, fit, states, scratch)
         z, excess = states.activations[n], states.excess[n]
-        j = min(states.n_singletons[n], prior.max_singletons[n])
+        j, size = bounded(states.n_singletons[n], states.size[n], prior.max_singletons[n])
         for _ in range(n_passes):
-            j = gibbs_pass(rng, observed, draw, prior, n, j, z, excess, scratch)
-        states.n_singletons[n] = j
+            j, size = gibbs_pass(rng, observed, draw, prior, n, j, size, z, excess, scratch, chances, work)
+        states.n_singletons[n], states.size[n] = j, size
         if j > 0:
-            variance = j * draw.weight_variance
+            variance = size * draw.weight_variance
             draw_singleton_sum(rng, variance, scratch.observed, scratch.residual, singleton_sum[n])

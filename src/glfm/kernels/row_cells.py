@@ -30,8 +30,8 @@ _FAR = 7.0  # standard deviations up to which `quick_cdf` is accurate in the low
 
 
 @kernel
-def row_scratch(n_columns: int, n_pseudo: int, n_chances: int) -> RowScratch:
-    """Allocate the work space of passes over one row; `n_chances` numbers of singletons are listed."""
+def row_scratch(n_columns: int, n_pseudo: int) -> RowScratch:
+    """Allocate the work space of passes over one row."""
     cells = ObservedCells(
         np.zeros(4, dtype=np.int64),
         np.empty(n_columns, dtype=np.uint64),
@@ -49,7 +49,6 @@ def row_scratch(n_columns: int, n_pseudo: int, n_chances: int) -> RowScratch:
         np.empty(n_pseudo),
         np.empty(n_pseudo),
         cells,
-        np.empty(n_chances),
     )
 
 
@@ -63,6 +62,18 @@ def sum_weights(weights: Floats, z: Features, mean: Floats) -> None:
             a = float(z[k])
             for s in range(mean.size):
                 mean[s] += a * weights[k, s]
+
+
+@kernel
+def subtract_mean(scratch: RowScratch) -> tuple[float, int]:
+    """Compute the residual, zero where nothing is observed; return its sum of squares and how many are."""
+    y, mean, residual, observed = scratch.y, scratch.mean, scratch.residual, scratch.observed
+    squares, n_observed = 0.0, 0
+    for s in range(mean.size):
+        residual[s] = (y[s] - mean[s]) * observed[s]
+        squares += residual[s] * residual[s]
+        n_observed += 1 if observed[s] > 0.0 else 0
+    return squares, n_observed
 
 
 @kernel

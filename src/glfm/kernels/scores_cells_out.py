@@ -102,7 +102,7 @@ def sweep_scores_out(
 ) -> None:
     """Update presence and scores of the rows from `start` to before `stop`, whose cells are `cells`."""
     S, W, counts = rows.Y.shape[1], in_use.weights, rows.counts
-    scratch, excess = row_scratch(cells.form.size, S, 0), np.empty(S)
+    scratch, excess = row_scratch(cells.form.size, S), np.empty(S)
     mean, without = scratch.mean, scratch.proposal
     r, c, r_without, c_without = np.empty(S), np.empty(S), np.empty(S), np.empty(S)
     for n in range(start, stop):

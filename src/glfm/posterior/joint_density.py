@@ -11,8 +11,8 @@ from glfm.errors import DataError, SchemaError
 from glfm.frames.column import FloatArray
 from glfm.kernels.joint_density import weigh_rows
 from glfm.posterior.fit import Fit
-from glfm.posterior.row_inputs import CellIntervals, map_in_threads, scaled_draw
-from glfm.posterior.rows import PASSES, NewRows, Rows
+from glfm.posterior.row_inputs import CellIntervals, map_in_threads, pass_work, scaled_draw
+from glfm.posterior.rows import PASSES, SCORE_PASSES, NewRows, Rows
 from glfm.sampling.problem import Problem
 from glfm.schema.conditions import Unseen, read_condition
 
@@ -48,21 +48,25 @@ def log_weights(
     """
     problem, draws = fit.problem, fit.draws
     cells = CellIntervals(rows.x, problem)
+    n_given = PASSES * SCORE_PASSES if problem.priors.weighted else PASSES
     support = np.array([kind.support for kind in problem.kinds.values()]).reshape(-1, 2)
 
     def weigh(task: tuple[int, int]) -> FloatArray:
         t, copy = task
-        out = np.empty(rows.x.shape)
+        out, scaled = np.empty(rows.x.shape), scaled_draw(draws[t], problem)
+        prior = rows.prior(t, np.arange(rows.n_rows))
         weigh_rows(
             cells.streams(fit.seed, draws[t], _PURPOSE, copy),
             cells.bounds(draws[t]),
-            scaled_draw(draws[t], problem),
-            rows.prior(t, np.arange(rows.n_rows)),
+            scaled,
+            prior,
             is_value.astype(np.uint8),
             support,
-            PASSES,
+            n_given,
             n_between,
+            np.empty(len(scaled.weights), problem.dtype),
             out,
+            *pass_work(scaled, prior, problem),
         )
         return out
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,11 +13,11 @@ from glfm.frames.column import FloatArray
 from glfm.kernels.leave_one_out import leave_cells_out
 from glfm.kinds.cells import Cells
 from glfm.posterior.fit import Fit
-from glfm.posterior.row_inputs import CellIntervals, map_in_threads, scaled_draw
+from glfm.posterior.row_inputs import CellIntervals, map_in_threads, pass_work, scaled_draw
 from glfm.posterior.rows import Rows
 from glfm.sampling.draws import column_cells
 
-_PASSES = 2  # without the cell, which make the row independent of it
+_PASSES, _SCORE_PASSES = 2, 8  # without the cell, which make the row independent of it
 _PURPOSE = 7  # of the random streams
 
 
@@ -26,7 +27,7 @@ class LeaveOneOutCells:
 
     Under every draw a row starts with features drawn given all its cells. For each cell in turn it makes some
     Gibbs passes without the cell. The prior of a row of the fit is that given all other rows: a feature that
-    only this row has counts as a singleton, with unknown weights.
+    only this row has counts as a singleton, with unknown weights and the score that it has.
 
     Parameters
     ----------
@@ -35,14 +36,14 @@ class LeaveOneOutCells:
     which
         Numbers of the rows whose cells are wanted.
     n_passes
-        Gibbs passes per cell.
+        Gibbs passes per cell; None: as many as are usually enough.
     """
 
     rows: Rows
     which: NDArray[np.intp]
     fit: Fit
     n_jobs: int | None = None
-    n_passes: int = _PASSES
+    n_passes: int | None = None
 
     @cached_property
     def x(self) -> FloatArray:
@@ -57,17 +58,20 @@ class LeaveOneOutCells:
     @cached_property
     def _locations(self) -> list[FloatArray]:
         """Locations of all cells, per draw."""
-        starts = [self.rows.features(t)[self.which] for t in range(len(self.fit.draws))]
+        starts = [self.rows.activations(t)[self.which] for t in range(len(self.fit.draws))]
         locate = partial(self._locate, CellIntervals(self.x, self.fit.problem))
         return list(map_in_threads(locate, list(enumerate(starts)), self.n_jobs))
 
-    def _locate(self, cells: CellIntervals, task: tuple[int, NDArray[np.bool_]]) -> FloatArray:
-        t, features = task
+    def _locate(self, cells: CellIntervals, task: tuple[int, NDArray[Any]]) -> FloatArray:
+        t, activations = task
         problem, draw, prior = self.fit.problem, self.fit.draws[t], self.rows.prior(t, self.which)
-        scaled = scaled_draw(draw, problem)
-        Z = np.ones(prior.log_odds.shape, dtype=np.uint8)
-        Z[:, scaled.bias :] = features
-        singletons = np.isneginf(prior.log_odds) & (Z == 1)
+        scaled, n_passes = scaled_draw(draw, problem), self.n_passes
+        if n_passes is None:
+            n_passes = _SCORE_PASSES if problem.priors.weighted else _PASSES
+        Z = np.ones(prior.log_odds.shape, problem.dtype)
+        Z[:, scaled.bias :] = activations
+        singletons = np.isneginf(prior.log_odds) & (Z != 0)
+        size = np.where(singletons, np.square(Z, dtype=np.float64), 0.0).sum(axis=1)
         Z[singletons] = 0
         location = np.zeros((self.which.size, problem.n_pseudo))
         leave_cells_out(
@@ -75,9 +79,11 @@ class LeaveOneOutCells:
             cells.bounds(draw),
             scaled,
             prior,
-            self.n_passes,
+            n_passes,
             Z,
             singletons.sum(axis=1),
+            size,
             location,
+            *pass_work(scaled, prior, problem),
         )
         return location * problem.per_pseudo_column(scaled.sd)

@@ -5,15 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from glfm.frames.column import FloatArray
-from glfm.kernels.arrays import CellBounds, RowStreams, ScaledDraw
+from glfm.kernels.arrays import CellBounds, RowPrior, RowStreams, ScaledDraw, ScoreScratch
+from glfm.kernels.new_scores import score_scratch
 from glfm.kernels.parallel import gram_matrix
 from glfm.kernels.row_streams import row_keys
+from glfm.kernels.singletons import MOST_SCORED
 from glfm.sampling.draws import Draw
 from glfm.sampling.problem import Problem
 
@@ -69,6 +71,13 @@ def content_keys(x: FloatArray) -> NDArray[np.uint64]:
     return np.asarray(row_keys(np.ascontiguousarray(cells).view(np.uint64)))
 
 
+def room_for_singletons(problem: Problem, in_use: Any) -> NDArray[np.int64]:
+    """Return how many features of its own a row may have, if so many others are in use."""
+    limit, most = MOST_SCORED if problem.priors.weighted else MAX_SINGLETONS, problem.priors.max_features
+    free = limit if most is None else most - np.asarray(in_use)
+    return np.clip(free, 0, limit).astype(np.int64)
+
+
 def salt_of(seed: np.random.SeedSequence, draw: Draw, *purpose: int) -> np.uint64:
     """Return a number that tells the random streams of a draw and a purpose from those of others."""
     key = (*seed.spawn_key, draw.chain, draw.index, *purpose)
@@ -82,6 +91,16 @@ def scaled_draw(draw: Draw, problem: Problem) -> ScaledDraw:
     weights = draw.weights / problem.per_pseudo_column(sd)
     gram = gram_matrix(weights) if priors.weighted else np.empty((0, 0))
     return ScaledDraw(sd, weights, int(priors.bias), float(priors.weight_variance), gram)
+
+
+def pass_work(
+    draw: ScaledDraw, prior: RowPrior, problem: Problem
+) -> tuple[FloatArray | None, ScoreScratch | None]:
+    """Return the work space of Gibbs passes over rows whose features are bits, and of scores: one is None."""
+    if problem.priors.weighted:
+        width, n_pseudo = draw.weights.shape
+        return None, score_scratch(width, n_pseudo, draw.bias)
+    return np.empty(prior.max_singletons.max(initial=0) + 1), None
 
 
 def map_in_threads(

@@ -15,17 +15,17 @@ from glfm.frames.column import FloatArray
 from glfm.frames.frame import Frame
 from glfm.kernels.arrays import Keys, NewRowStates, RowPrior, RowStreams, ScaledDraw
 from glfm.kernels.new_rows import add_weights, draw_new_rows
-from glfm.kernels.new_scores import draw_new_scores
 from glfm.kernels.row_streams import fill_streams
 from glfm.kernels.weights import row_means
 from glfm.kinds.base import Noise
 from glfm.posterior.alignment import Alignment, match, match_scores
 from glfm.posterior.fit import Fit
 from glfm.posterior.row_inputs import (
-    MAX_SINGLETONS,
     CellIntervals,
     content_keys,
     map_in_threads,
+    pass_work,
+    room_for_singletons,
     salt_of,
     scaled_draw,
 )
@@ -34,7 +34,7 @@ from glfm.schema.encoding import encode
 
 PASSES = 16  # Gibbs passes under the first draw of a chain
 _STEPS = 1  # under each of the others, which continues from the one before
-_SCORE_PASSES, _SCORE_STEPS = 4, 2  # factors of these where features have scores
+SCORE_PASSES, _SCORE_STEPS = 4, 2  # factors of these where features have scores
 _ROWS_AT_ONCE = 512  # rows that go through a chain together
 
 
@@ -60,7 +60,7 @@ class Rows(ABC):
 
     @abstractmethod
     def activations(self, t: int) -> NDArray[Any]:
-        """Return which row has which feature of draw number `t`, or with which score."""
+        """Return which row has which feature of draw number `t`, or with which score, 0 if not."""
 
     @abstractmethod
     def prior(self, t: int, rows: NDArray[np.intp]) -> RowPrior:
@@ -91,19 +91,19 @@ class TrainingRows(Rows):
         return self._draws[t].Z
 
     def activations(self, t: int) -> NDArray[Any]:
-        draw = self._draws[t]
-        return draw.Z if draw.scores is None else draw.scores
+        scores = self._draws[t].scores
+        return self._draws[t].Z if scores is None else scores
 
     def prior(self, t: int, rows: NDArray[np.intp]) -> RowPrior:
         problem, draw = self._problem, self._draws[t]
-        bias, most = int(problem.priors.bias), problem.priors.max_features
-        others = draw.counts - draw.activations_of(rows)[:, bias:]
+        bias = int(problem.priors.bias)
+        others = draw.counts - (draw.activations_of(rows)[:, bias:] != 0)
         others[problem.pinned_rows[rows]] = 0.0
         log_odds = np.zeros((rows.size, bias + draw.n_features))
         with np.errstate(divide="ignore"):
             log_odds[:, bias:] = np.log(others) - np.log(problem.n_rows - others)
-        room = MAX_SINGLETONS if most is None else np.clip(most - (others > 0).sum(axis=1), 0, MAX_SINGLETONS)
-        max_singletons = np.where(problem.pinned_rows[rows], 0, room).astype(np.int64)
+        room = room_for_singletons(problem, (others > 0).sum(axis=1))
+        max_singletons = np.where(problem.pinned_rows[rows], 0, room)
         return RowPrior(log_odds, float(np.log(draw.alpha / problem.n_rows)), max_singletons)
 
     def location(self, t: int, rows: NDArray[np.intp], part: slice) -> FloatArray:
@@ -161,13 +161,10 @@ class NewRows(Rows):
 
     def prior(self, t: int, rows: NDArray[np.intp]) -> RowPrior:
         problem, draw = self._problem, self._draws[t]
-        bias, most = int(problem.priors.bias), problem.priors.max_features
-        n = problem.n_rows + 1.0
+        bias, n = int(problem.priors.bias), problem.n_rows + 1.0
         odds = np.append(np.zeros(bias), np.log(draw.counts) - np.log(n - draw.counts))
-        room = MAX_SINGLETONS if most is None else min(MAX_SINGLETONS, max(most - draw.n_features, 0))
-        return RowPrior(
-            np.tile(odds, (rows.size, 1)), float(np.log(draw.alpha / n)), np.full(rows.size, room)
-        )
+        room = np.full(rows.size, room_for_singletons(problem, draw.n_features))
+        return RowPrior(np.tile(odds, (rows.size, 1)), float(np.log(draw.alpha / n)), room)
 
     def location(self, t: int, rows: NDArray[np.intp], part: slice) -> FloatArray:
         drawn = self._drawn[t]
@@ -237,27 +234,28 @@ class NewRows(Rows):
     ) -> list[_DrawnRows]:
         """Take some rows through the draws of a chain."""
         problem, bias, weighted = self._problem, int(self._problem.priors.bias), self._problem.priors.weighted
-        draw_rows: Any = draw_new_scores if weighted else draw_new_rows
         n_passes, n_steps = self._n_passes, _STEPS
         if weighted:
-            n_passes, n_steps = _SCORE_PASSES * n_passes, _SCORE_STEPS * n_steps
+            n_passes, n_steps = SCORE_PASSES * n_passes, _SCORE_STEPS * n_steps
         keys = keys[some]
         A, n_singletons = np.empty((keys.size, 0), problem.dtype), np.zeros(keys.size, dtype=np.int64)
-        length, excess = np.zeros(keys.size), np.ones((keys.size, problem.n_pseudo))
+        size, excess = np.zeros(keys.size), np.ones((keys.size, problem.n_pseudo))
         out = []
         for plan in plans:
             draw, fresh = self._draws[plan.t], plan.partner is None
             A = np.empty((keys.size, len(plan.scaled.weights)), A.dtype) if fresh else plan.carry(A)
             singleton_sum = np.zeros((keys.size, problem.n_pseudo))
-            draw_rows(
+            prior = self.prior(plan.t, np.zeros(keys.size, dtype=np.intp))
+            draw_new_rows(
                 RowStreams(keys, plan.salt),
                 cells.bounds(draw, some),
                 plan.scaled,
-                self.prior(plan.t, np.zeros(keys.size, dtype=np.intp)),
+                prior,
                 n_passes if fresh else n_steps,
                 draw.activations.astype(A.dtype) if fresh else A[:0],
-                NewRowStates(A, n_singletons, length, excess),
+                NewRowStates(A, n_singletons, size, excess),
                 singleton_sum,
+                *pass_work(plan.scaled, prior, problem),
             )
             rows = np.flatnonzero(n_singletons)
             sums = singleton_sum[rows] * problem.per_pseudo_column(plan.scaled.sd)

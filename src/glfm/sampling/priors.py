@@ -47,11 +47,6 @@ class Priors:
         if self.max_features is not None and self.max_features < 0:
             raise SchemaError(f"max_features must not be negative, not {self.max_features!r}.")
 
-    def need_binary(self, to: str) -> None:
-        """Refuse what features with scores have no answer for."""
-        if self.weighted:
-            raise SchemaError(f"weighted=True is for prediction: fit with weighted=False to {to}.")
-
 
 @dataclass(frozen=True)
 class Schedule:

@@ -1,6 +1,8 @@
-"""Who calls which kernel, read from the source: a part of two kernels would be compiled twice."""
+"""Who calls which kernel, read from the source, and which branches of a kernel are compiled."""
 
 import ast
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -64,3 +66,54 @@ def test_a_part_of_a_kernel_has_one_place():
 def test_a_second_place_is_found():
     trees = {"a": ast.parse("@part_of_kernel\ndef f(): pass\n@kernel\ndef g():\n    f()\n    f()")}
     assert uses(trees, kernels(trees)) == {("a", "f"): 2}
+
+
+# Features that are bits or scores: a kernel takes the work space of both, and one is None.
+
+TWO_SORTS = """
+from typing import NamedTuple
+
+import numpy as np
+from numba import TypingError
+
+from glfm.kernels.jit import kernel
+
+
+class Work(NamedTuple):
+    bits: object
+    scores: object
+
+
+@kernel
+def total(bits, scores):
+    out = 0.0
+    if bits is not None:
+        out += bits[0]
+    if scores is not None:
+        out += scores.size  # which bits may have, and None has not
+    return out
+
+
+@kernel
+def of_fields(work):
+    return work.bits[0] if work.bits is not None else 0.0
+
+
+print(total(np.ones(1), None), total(None, np.ones((3, 1))))
+print(sum(total.stats.cache_hits.values()), sum(total.stats.cache_misses.values()))
+try:
+    of_fields(Work(None, None))
+except TypingError:
+    print("not typed")
+"""
+
+
+def test_code_for_what_is_none_is_not_compiled_and_both_sorts_are_cached(tmp_path):
+    script = tmp_path / "two_sorts.py"
+    script.write_text(TWO_SORTS)
+    said = [
+        subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=True).stdout
+        for _ in range(2)
+    ]
+    # The branch of a field, which is not an argument, is compiled: None has no items.
+    assert said == ["1.0 3.0\n0 2\nnot typed\n", "1.0 3.0\n2 0\nnot typed\n"]

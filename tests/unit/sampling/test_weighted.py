@@ -15,12 +15,6 @@ from glfm import GLFM, FileError, LocalEngine, SchemaError
 from glfm.testing import assert_same_draws
 
 SETTINGS = {"n_chains": 2, "n_warmup": 12, "n_draws": 6, "random_state": 0, "progress": False}
-REFUSED = {
-    "logp": lambda m: m.logp({"a": 1.0}),
-    "novelty": lambda m: m.novelty(),
-    "odd_cells": lambda m: m.odd_cells(),
-    "surprisal": lambda m: m.surprisal(),
-}
 WORKS = {
     "ask": lambda m: m.ask("a", {"b": 1.0}).value,
     "calibration": lambda m: m.calibration(fraction=0.1),
@@ -32,12 +26,16 @@ WORKS = {
     "fit": lambda m: m.fit(table()),
     "impute": lambda m: m.impute(table()[:5]),
     "log_likelihood": lambda m: m.log_likelihood(table()),
+    "logp": lambda m: m.logp({"a": 1.0}),
+    "novelty": lambda m: m.novelty(),
+    "odd_cells": lambda m: m.odd_cells(),
     "predictive": lambda m: m.predictive().interval(),
     "report": lambda m: m.report(Path(tempfile.mkdtemp()) / "report.html"),
     "remove": lambda m: m.remove([3], n_warmup=2, n_draws=2),
     "sensitivity": lambda m: m.sensitivity("a", [0.0, 1.0], n=2),
     "similarity": lambda m: m.similarity(),
     "simulate": lambda m: m.simulate(3),
+    "surprisal": lambda m: m.surprisal(),
     "uncertainty": lambda m: m.uncertainty(),
     "density": lambda m: m.density("a"),
     "effects": lambda m: m.effects(),
@@ -78,13 +76,7 @@ def model(fitted: GLFM, tmp_path) -> GLFM:
 
 def test_every_method_is_here():
     public = {name for name in dir(GLFM) if not name.startswith("_")}
-    assert public == {*REFUSED, *WORKS, *ELSEWHERE, *SKLEARN}
-
-
-@pytest.mark.parametrize("name", sorted(REFUSED))
-def test_is_refused(model, name):
-    with pytest.raises(SchemaError, match="weighted=True is for prediction: fit with weighted=False to"):
-        REFUSED[name](model)
+    assert public == {*WORKS, *ELSEWHERE, *SKLEARN}
 
 
 @pytest.mark.parametrize("name", sorted(WORKS))
@@ -110,6 +102,35 @@ def test_draws_have_scores(fitted):
     binary = GLFM(**SETTINGS).fit(table()).draws_[-1]
     assert binary.scores is None
     assert set(np.unique(binary.V[binary.Z])) == {1.0}
+
+
+def test_joint_probabilities_add_up(fitted):
+    levels = fitted.schema_["level"].levels
+    given = {"a": 1.0, "b": None, "count": 1.0}
+    p = [np.exp(fitted.logp({"level": level}, given)) for level in levels]
+    assert sum(p) == pytest.approx(1.0, abs=0.05)
+    assert p == pytest.approx(fitted.ask("level", given).proba.to_numpy(), abs=0.1)
+    assert fitted.logp({"level": levels[0]}) != pytest.approx(np.log(p[0]), abs=0.1)
+
+
+def test_a_cell_is_as_odd_as_its_density_given_the_rest(fitted):
+    new = table()[:12].dropna(subset="level")
+    rest, shuffled = new.drop(columns="level"), new.drop(columns="level").iloc[::-1].set_axis(new.index)
+    odd = fitted.surprisal(new)["level"]
+    gap, wrong = (-fitted.logp(new[["level"]], given) - odd for given in (rest, shuffled))
+    assert gap.abs().mean() < 0.2
+    assert wrong.abs().mean() > 0.5
+
+
+def test_a_cell_that_does_not_belong_is_the_oddest(fitted):
+    frame = table()
+    frame.loc[0, "a"] = -8.0  # where b and c are small
+    model = GLFM(weighted=True, **SETTINGS).fit(frame)
+    first = model.odd_cells(top=1).iloc[0]
+    assert (first["row"], first["column"]) == (0, "a")
+    assert model.surprisal()["a"].idxmax() == model.novelty().idxmax() == 0
+    assert fitted.surprisal()["a"].idxmax() != 0
+    assert fitted.novelty().idxmax() != 0
 
 
 def test_the_setting_is_a_parameter(fitted):
