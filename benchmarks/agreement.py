@@ -34,7 +34,7 @@ REAL = (
     "counties",
     "nesarc_disorders",
     "abalone",
-    "qsar_biodegradation",
+    "adult",
 )
 TABLES = (*(name for name in MADE if name != "two_level_10000"), *REAL)
 

@@ -26,6 +26,7 @@ REAL = (
     "nesarc_disorders",
 )
 QUICK_ROWS = 300
+EVERY = {"adult": 24}  # of a large table every so many rows
 
 
 class Made(NamedTuple):
@@ -328,6 +329,7 @@ def open_table(name: str, quick: bool) -> Table:
     from glfm import datasets
 
     frame, schema, _ = getattr(datasets, f"load_{name}")()
+    frame = frame.iloc[:: EVERY.get(name, 1)].reset_index(drop=True)
     if quick and len(frame) > QUICK_ROWS:
         chosen = np.random.default_rng(0).choice(len(frame), QUICK_ROWS, replace=False)
         frame = frame.iloc[np.sort(chosen)].reset_index(drop=True)

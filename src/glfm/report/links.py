@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from glfm.analysis.summary import Summary
 from glfm.frames.column import FloatArray
 from glfm.kinds.base import Kind
 from glfm.report.formatting import clipped, pair, percent
 
+Mask = NDArray[np.bool_]
+
 _MOST = 10
 _MOST_PARTNERS = 4
-_MOST_LEVELS = 12  # a column with more is nearly a name of its row, and depends on everything
+_MOST_LEVELS = 12
+_ROWS_PER_LEVEL = (
+    10  # a column of many levels with fewer is nearly a name of its row, and depends on everything
+)
 _FEWEST = 10  # cells of a side of a contrast
 _TINY = 0.01  # nats: columns with a correlation of 0.14
+_MOST_GAPS = 4
+_GAP = 0.3  # by how much the share of missing cells must differ
 _LONGEST = 28
 
 
@@ -36,7 +45,8 @@ class Links:
 
     pairs: list[Link]
     strongest: float  # mutual information of the strongest, of all columns
-    left_out: list[str]  # columns of many levels
+    left_out: list[str]  # columns of many levels, each in few rows
+    gaps: list[tuple[str, str]]  # columns whose cells are missing where another column is so
     by_column: list[tuple[str, list[Link]]]  # each column with those that tell most of it
 
     @property
@@ -48,8 +58,7 @@ class Links:
 def strongest_links(summary: Summary) -> Links:
     """Return the pairs of columns with the largest mutual information."""
     table = summary.dependence.frame("mi")
-    kinds = summary.fit.problem.kinds
-    left_out = [name for name in table.index if kinds[name].n_levels > _MOST_LEVELS]
+    left_out = [name for name in table.index if _is_name(summary, name)]
     kept = [name for name in table.index if name not in left_out]
     everywhere = _pairs(table.to_numpy(dtype=np.float64), list(table.index))
     pairs = [pair for pair in everywhere if pair[0] in kept and pair[1] in kept and pair[2] >= _TINY][:_MOST]
@@ -57,7 +66,52 @@ def strongest_links(summary: Summary) -> Links:
     links = [Link(a, b, mi, mi / largest, _in_words(summary, a, b)) for a, b, mi in pairs]
     by_column = [(name, _partners(summary, name, kept, everywhere)) for name in kept]
     strongest = everywhere[0][2] if everywhere else 0.0
-    return Links(links, strongest, left_out, [one for one in by_column if one[1]])
+    return Links(links, strongest, left_out, _gaps(summary, kept), [one for one in by_column if one[1]])
+
+
+def _is_name(summary: Summary, name: str) -> bool:
+    """Return whether a column has many levels and few rows for each."""
+    n_levels = summary.fit.problem.kinds[name].n_levels
+    seen = (~np.isnan(summary.fit.rows.x[:, summary.fit.place(name)])).sum()
+    return n_levels > _MOST_LEVELS and seen < _ROWS_PER_LEVEL * n_levels
+
+
+def _gaps(summary: Summary, kept: list[str]) -> list[tuple[str, str]]:
+    """Return the columns whose missing cells go with another column most, and how, in words."""
+    found = []
+    for of in summary.fit.problem.names:
+        hole = np.isnan(summary.fit.rows.x[:, summary.fit.place(of)])
+        if min(hole.sum(), (~hole).sum()) >= _FEWEST:
+            each = (_gap(summary, by, hole) for by in kept if by != of)
+            best, words = max(each, default=(0.0, ""))
+            found.append((best, of, words))
+    found.sort(key=lambda one: -one[0])
+    return [(of, words) for _, of, words in found[:_MOST_GAPS] if words]
+
+
+def _gap(summary: Summary, by: str, hole: Mask) -> tuple[float, str]:
+    """Return how much of where cells are missing one column tells, and what it tells, in words.
+
+    It is the share of the variance between two groups of rows, times the share of rows in them.
+    """
+    x = summary.fit.rows.x[:, summary.fit.place(by)]
+    n_rows, hole, x = x.size, hole[~np.isnan(x)], x[~np.isnan(x)]
+
+    def missing(mask: Mask) -> float:
+        return float(hole[mask].mean())
+
+    sides = _sides(summary.fit.problem.kinds[by], clipped(by, _LONGEST), x, missing)
+    if sides is None:
+        return 0.0, ""
+    masks = sorted(sides, key=lambda side: -missing(side[0]))
+    (most, here), (least, there) = ((missing(mask), words) for mask, words in masks)
+    if most - least < _GAP:
+        return 0.0, ""
+    size = [float(mask.sum()) for mask, _ in masks]
+    share = missing(masks[0][0] | masks[1][0])
+    between = size[0] * size[1] / sum(size) ** 2 * (most - least) ** 2 / (share * (1.0 - share))
+    words = f"in {percent(most)} of the rows where {here}, in {percent(least)} where {there}"
+    return between * sum(size) / n_rows, words
 
 
 def _partners(
@@ -89,7 +143,7 @@ def _contrast(summary: Summary, by: str, of: str) -> str:
     x, y = (summary.fit.rows.x[:, names.index(name)] for name in (by, of))
     both = ~np.isnan(x) & ~np.isnan(y)
     x, y = x[both], y[both]
-    sides = _sides(kinds[by], clipped(by, _LONGEST), x, y, kinds[of])
+    sides = _sides(kinds[by], clipped(by, _LONGEST), x, _height(kinds[of], y))
     if sides is None:
         return "too few rows have both"
     (low, low_words), (high, high_words) = sides
@@ -116,22 +170,27 @@ def _rank(kind: Kind) -> int:
     return kind.n_levels or 1000
 
 
+def _height(kind: Kind, y: FloatArray) -> Callable[[Mask], float]:
+    """Return what says how high some cells of a column are."""
+    if not kind.is_ordered:  # levels without an order: the share of the most common one
+        common = np.bincount(y.astype(np.intp)).argmax() if y.size else 0
+        return lambda mask: float((y[mask] == common).mean())
+    if kind.n_levels:
+        return lambda mask: float(y[mask].mean())
+    return lambda mask: float(np.median(y[mask])) + 1e-3 * float(y[mask].mean())
+
+
 def _sides(
-    kind: Kind, name: str, x: FloatArray, y: FloatArray, of: Kind
-) -> tuple[tuple[FloatArray, str], tuple[FloatArray, str]] | None:
+    kind: Kind, name: str, x: FloatArray, height: Callable[[Mask], float]
+) -> tuple[tuple[Mask, str], tuple[Mask, str]] | None:
     """Return two groups of rows that differ most, and what to call them."""
     if kind.n_levels:
         levels = kind.levels or ()
         often = [r for r in range(len(levels)) if (x == r).sum() >= _FEWEST]
         if len(often) < 2:
             return None
-        height = [float(np.median(y[x == r])) + 1e-3 * float(y[x == r].mean()) for r in often]
-        if not of.is_ordered:  # levels without an order: by the share of the most common one
-            common = np.bincount(y.astype(np.intp)).argmax()
-            height = [float((y[x == r] == common).mean()) for r in often]
-        elif of.n_levels:
-            height = [float(y[x == r].mean()) for r in often]
-        ends = often[int(np.argmin(height))], often[int(np.argmax(height))]
+        heights = [height(x == r) for r in often]
+        ends = often[int(np.argmin(heights))], often[int(np.argmax(heights))]
         low, high = ((x == r, f"{name} = {clipped(levels[r], _LONGEST)}") for r in ends)
         return low, high
     if x.size < 2 * _FEWEST:
