@@ -349,7 +349,7 @@ def test_times(text: str, seconds: float) -> None:
     assert read_seconds(text) == seconds
 
 
-@pytest.mark.parametrize("text", ["", "m", "2 minutes", "1m2", "-2m"])
+@pytest.mark.parametrize("text", ["m", "2 minutes", "1m2", "-2m", " "])
 def test_what_is_not_a_time(text: str) -> None:
     with pytest.raises(glfm.DataError, match="is not a time"):
         read_seconds(text)

@@ -81,7 +81,7 @@ def read_seconds(text: str | None) -> float | None:
     with contextlib.suppress(ValueError):
         return float(text)
     parts = re.findall(r"(\d+\.?\d*)([hms])", text)
-    if "".join(number + unit for number, unit in parts) != text:
+    if not parts or "".join(number + unit for number, unit in parts) != text:
         raise DataError(f"--time-budget: {text!r} is not a time: give seconds, or such as 90s, 2m or 1h30m.")
     return sum(float(number) * _UNITS[unit] for number, unit in parts)
 

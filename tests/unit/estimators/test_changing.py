@@ -296,6 +296,7 @@ class TestRefusals:
         assert model.fit_.frame.n_rows == 40
 
     def test_a_column_that_the_fit_did_not_have_is_ignored(self, model):
+        model = deepcopy(model)
         with pytest.warns(FitWarning, match="A column that the fit did not have is ignored: 'size'"):
             model.append(NEW.assign(size=1.0), n_warmup=1, n_draws=1)
         assert model.fit_.frame.n_rows == 50
