@@ -35,6 +35,8 @@ REAL = (
     "nesarc_disorders",
     "abalone",
     "adult",
+    "internet_usage",
+    "covertype",
 )
 TABLES = (*(name for name in MADE if name != "two_level_10000"), *REAL)
 

@@ -26,7 +26,7 @@ REAL = (
     "nesarc_disorders",
 )
 QUICK_ROWS = 300
-EVERY = {"adult": 24}  # of a large table every so many rows
+EVERY = {"adult": 24, "internet_usage": 10, "covertype": 300}  # of a large table every so many rows
 
 
 class Made(NamedTuple):

@@ -5,7 +5,7 @@ its best approximation by a constant and k axes. It is least for the leading k p
 average field; within them the axes are those whose positions are least normal (`glfm.analysis.components`).
 There are as many as the data reproduce: the largest k for which every axis is found again, with a correlation
 of at least 0.95 over rows, by the halves of the chains, however they are halved, and on average in resampled
-rows; or, if there is no such k, the one whose least axis is found best, if that is at least 0.9.
+rows. If that is less than two, it is the k of which most axes are found again, and these are reported.
 
 What only one row in a hundred has makes no axis: the field is bounded before axes are looked for.
 
@@ -31,8 +31,8 @@ from glfm.posterior.spacing import spaced
 from glfm.sampling.problem import LocalProblem
 
 #: Correlation from which an axis counts as found again.
-REPRODUCED = 0.9
-_SURELY = 0.95  # which all axes must have for a number of axes to be chosen
+REPRODUCED = 0.95
+_FEWEST_AXES = 2  # all of which are found again; else one that is not does not hold the others back
 
 _MOST_AXES = 12  # that are looked for
 _MOST_MORE = 12  # further axes, for the curve of what is explained
@@ -81,6 +81,19 @@ class Axis:
         return min(self.reproducibility, self.stability) >= REPRODUCED
 
 
+@dataclass(frozen=True, eq=False)
+class _Tried:
+    """Some axes, and how alike they are in halves of the chains and in resampled rows (2 x axes)."""
+
+    directions: FloatArray
+    again: FloatArray
+
+    @property
+    def is_again(self) -> NDArray[np.bool_]:
+        """Which axes are found again; a single draw has no halves."""
+        return np.asarray(np.fmin.reduce(self.again) >= REPRODUCED)
+
+
 class Consensus:
     """The axes of a fit, those that are reproduced first, each by how much it explains."""
 
@@ -112,24 +125,25 @@ class Consensus:
         kept = max(most, 1)
         halves = [[Whitened(mean, kept) for mean in pair] for pair in self._halves]
         resampled = [Whitened(self._mean[rows], kept, self._mean) for rows in _resamples(self._some.size)]
-        best: tuple[Components, FloatArray] | None = None
-        most_alike = 0.0
+        whole = part = _Tried(np.zeros((self._mean.shape[1], 0)), np.zeros((2, 0)))
         for k in range(1, most + 1):
             found = self._whitened.components(k)
             again = np.array([self._halved(found, k, halves), self._resampled(found, k, resampled)])
-            least = float(np.nanmin(again))  # a single draw has no halves
-            if least >= _SURELY or (least >= REPRODUCED and least > most_alike):
-                best, most_alike = (found, again), min(least, _SURELY)
-        k = 0 if best is None else best[1].shape[1]
-        parts, agreements = ([best[0]], [best[1]]) if best is not None else ([], [])
-        more = min(self._whitened.rank - k, _MOST_MORE)
-        if more > 0:
-            parts.append(self._whitened.components(more, k))
-            agreements.append(np.full((2, more), np.nan))
-        self.n_reported = k
-        directions = np.hstack([part.directions for part in parts] or [np.zeros((self._mean.shape[1], 0))])
-        components = Components(self._mean.mean(axis=0), directions)
-        return components, self._measured(components, np.hstack(agreements or [np.zeros((2, 0))]))
+            tried = _Tried(found.directions, again)
+            if tried.is_again.all():
+                whole = tried
+            if tried.is_again.sum() > part.is_again.sum():
+                part = tried
+        chosen = whole if whole.again.shape[1] >= _FEWEST_AXES else part
+        more = max(min(self._whitened.rank - chosen.again.shape[1], _MOST_MORE), 0)
+        further = self._whitened.components(more, chosen.again.shape[1]).directions
+        every = _Tried(
+            np.hstack([chosen.directions, further]), np.hstack([chosen.again, np.full((2, more), np.nan)])
+        )
+        self.n_reported = int(every.is_again.sum())
+        order = np.argsort(~every.is_again, kind="stable")
+        components = Components(self._mean.mean(axis=0), every.directions[:, order])
+        return components, self._measured(components, every.again[:, order])
 
     def _halved(self, found: Components, k: int, halves: Sequence[Sequence[Whitened]]) -> FloatArray:
         """Return how alike the axes of two halves of the chains are, one number per axis."""

@@ -65,7 +65,7 @@ class Exploring(TransformerMixin, Fitted):  # type: ignore[misc]
         over the draws of all chains. k directions lose least of it in squared distance; among these the
         axes are those on which rows differ least like a normal distribution. There are as many as are
         found again, with a correlation of at least 0.95 over rows, by the halves of the chains and in
-        resampled rows (0.9 if there are no such).
+        resampled rows.
 
         Parameters
         ----------
