@@ -87,6 +87,12 @@ class Ordinal(LevelledKind):
         codes = np.where(np.isnan(x), 0, x).astype(np.intp)
         return np.where(np.isnan(x), np.nan, edges[codes]), edges[codes + 1], 0.0
 
+    def bounds_of_cells(
+        self, x: FloatArray, evidence: Evidence, theta: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        codes = evidence[0]  # -1, the last of the ends, in the holes
+        return np.concatenate(([-np.inf], theta, [np.nan]))[codes], np.append(theta, np.inf)[codes]
+
     def probabilities(self, location: FloatArray, variance: float, theta: FloatArray) -> FloatArray:
         edges = _edges(theta)
         mean, sd = location[:, 0], math.sqrt(variance)

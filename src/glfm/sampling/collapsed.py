@@ -227,7 +227,7 @@ class CollapsedSampler:
         # Scales alone move every other sweep, which pays best for what they cost.
         often = state.sweep % 2 == 0
         kinds = list(problem.kinds.values())
-        moving = [d for d in problem.moving_columns if often or state.theta[d].size]
+        moving = [d for d in problem.layout.moving_columns if often or state.theta[d].size]
         if not moving:
             return
         places = [problem.slices[d].start for d in moving]  # each has one pseudo-column

@@ -62,7 +62,7 @@ def draw_weights(
         shared.width,
         problem.n_rows,
         problem.priors.weight_variance,
-        NoisePrior(*problem.noise),
+        NoisePrior(*problem.layout.noise),
         variance,
         shared.B,
     )

@@ -83,7 +83,7 @@ class Shard:
     def sample(self, message: StartMessage) -> FloatArray:
         """Return what pseudo-observations are expected in some free rows, NaN in the holes."""
         rng, problem = message.rng.copy(), self.problem
-        rows = sample_of_rows(rng, np.flatnonzero(~problem.pinned_rows), message.most)
+        rows = sample_of_rows(rng, problem.free_rows, message.most)
         return expected_pseudo(rng, problem.some(rows), message.variance, message.theta)
 
     def cut(self, message: CutMessage) -> Counts:
@@ -227,7 +227,7 @@ class Shard:
         if not message.is_chosen:
             return None
         problem, birth, rng = self.problem, message.birth, message.rng.copy()
-        chosen = choose_rows(rng, np.flatnonzero(~problem.pinned_rows), _MOST_FITTED)
+        chosen = choose_rows(rng, problem.free_rows, _MOST_FITTED)
         cells = self._cells_of(chosen, message.theta)
         r, c = np.empty((chosen.size, problem.n_pseudo)), np.empty((chosen.size, problem.n_pseudo))
         residuals(self.Z, chosen, birth.weights, cells, np.sqrt(message.variance), r, c)

@@ -24,7 +24,7 @@ def move_weights(problem: Problem, shards: ShardGroup, shared: Shared) -> None:
     drawn afterwards. Those of other cells are not drawn: the caller does.
     """
     moves = choose_moves(
-        shared.rng, problem.columns_with_levels, *problem.cell_forms, shared.variance, shared.B
+        shared.rng, problem.layout.columns_with_levels, *problem.cell_forms, shared.variance, shared.B
     )
     if not moves.weights.size:
         return

@@ -92,7 +92,7 @@ def geweke_scores(
         Z = state.Z[:, bias : state.width]
         Y, x = simulate_cells(rng, columns, row_means(Z, state.B), state.variance, state.theta)
         state.Y[:] = Y
-        problem = LocalProblem(kinds, np.where(holes, np.nan, x), priors, pinned)
+        problem = problem.with_cells(np.where(holes, np.nan, x))
         draw = PriorDraw(Z, state.alpha, state.B, state.variance, state.theta, Y, x)
         chain[i] = _quantities(columns, priors, draw, ~holes)
     error = expected.std(axis=0, ddof=1) / np.sqrt(n_prior)
