@@ -20,7 +20,7 @@ from glfm.kernels.feature_moves import (
 )
 from glfm.kernels.matrices import refresh
 from glfm.kernels.random import fork, integer_below, uniform
-from glfm.sampling.messages import ScatterMessage, Sums
+from glfm.sampling.messages import Given, ScatterMessage, Sums
 from glfm.sampling.parameters import Shared, feature_prior
 from glfm.sampling.problem import Problem
 from glfm.sampling.shard import Shard
@@ -29,7 +29,9 @@ from glfm.sampling.shard_group import ShardGroup
 _N_EXCHANGES = 2  # exclusive ors proposed per sweep, each of which takes a call of the shards
 
 
-def move_features(problem: Problem, shards: ShardGroup, shared: Shared, sums: Sums, n_free: int) -> Sums:
+def move_features(
+    problem: Problem, shards: ShardGroup, shared: Shared, given: Given, sums: Sums, n_free: int
+) -> Sums:
     """Let features become their complements, come, go, and become "this or that but not both".
 
     Each is a Metropolis step given the pseudo-observations, weights integrated out. Shards are
@@ -39,6 +41,8 @@ def move_features(problem: Problem, shards: ShardGroup, shared: Shared, sums: Su
     ----------
     problem, shards, shared
         The chain; the features of the shards and `shared.width` follow every move.
+    given
+        Noise and thresholds.
     sums
         Over all rows.
     n_free
@@ -49,7 +53,7 @@ def move_features(problem: Problem, shards: ShardGroup, shared: Shared, sums: Su
     Sums
         Over all rows, after the moves.
     """
-    moves = _Moves(problem, shards, shared, sums)
+    moves = _Moves(problem, shards, shared, given, sums)
     if problem.priors.weighted:  # whose scores have no complement
         moves.add_or_drop(n_free)
         return Sums(moves.ZZ, moves.ZY, sums.squares, sums.order, moves.counts.astype(np.int64))
@@ -66,8 +70,10 @@ def move_features(problem: Problem, shards: ShardGroup, shared: Shared, sums: Su
 class _Moves:
     """The sums of a chain while its features move, and the matrices that follow from them."""
 
-    def __init__(self, problem: Problem, shards: ShardGroup, shared: Shared, sums: Sums) -> None:
-        self._problem, self._shards, self._shared = problem, shards, shared
+    def __init__(
+        self, problem: Problem, shards: ShardGroup, shared: Shared, given: Given, sums: Sums
+    ) -> None:
+        self._shards, self._shared, self._inv_sd = shards, shared, given.inv_sd
         self._prior = feature_prior(problem, shared.alpha)
         self._set(sums.ZZ, sums.ZY, sums.counts)
 
@@ -84,10 +90,6 @@ class _Moves:
     def _accepts(self, log_ratio: float) -> bool:
         return math.log(uniform(self._shared.rng)) < log_ratio
 
-    def _in_noise_units(self, sums: FloatArray) -> FloatArray:
-        inv_sd = 1.0 / np.sqrt(self._problem.per_pseudo_column(self._shared.variance))
-        return np.asarray(sums * inv_sd)
-
     def complement(self) -> None:
         """Propose, once per feature, that it become its complement."""
         for k in range(self._prior.bias, len(self.ZZ)):
@@ -103,7 +105,7 @@ class _Moves:
         j += int(j >= k)
         both, sums = _added(self._shards.call(Shard.overlap, (j, k, width)))
         products = self.ZZ[k] + self.ZZ[j] - 2.0 * both
-        self._propose_instead(k, products, self.ZY[k] + self.ZY[j] - self._in_noise_units(2.0 * sums), j)
+        self._propose_instead(k, products, self.ZY[k] + self.ZY[j] - 2.0 * sums * self._inv_sd, j)
 
     def _propose_instead(self, k: int, products: FloatArray, sums: FloatArray, j: int) -> None:
         """Propose that feature k become "k or j but not both" =: z, with products Z'z and sums z'Y."""
@@ -151,7 +153,7 @@ class _Moves:
         products, m = products[:-1], float(products[-1])
         if m == 0:
             return
-        beside, length, sums = products[:-1], float(products[-1]), self._in_noise_units(sums)
+        beside, length, sums = products[:-1], float(products[-1]), sums * self._inv_sd
         log_ratio = log_add_ratio(self._matrices, width, beside, sums, length, m, prior, n_free, n_free + 1)
         if not self._accepts(log_ratio):
             return

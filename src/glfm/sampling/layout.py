@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glfm.frames.column import FloatArray
-from glfm.kernels.arrays import ARGMAX, INTERVAL
+from glfm.kernels.arrays import ARGMAX, INTERVAL, NoisePrior
 from glfm.kinds.base import Kind
 
 
@@ -83,12 +83,12 @@ class Layout:
         return tuple(d for d, kind in enumerate(self.kinds.values()) if kind.n_steps)
 
     @cached_property
-    def noise(self) -> tuple[NDArray[np.bool_], FloatArray, FloatArray]:
-        """Per free pseudo-column: is its noise variance sampled; shape and rate of the prior."""
+    def noise(self) -> NoisePrior:
+        """The prior of the noise of every free pseudo-column."""
         kinds = list(self.kinds.values())
         sampled = np.array([kind.samples_noise for kind in kinds], dtype=np.bool_)
         prior = np.array([kind.noise_prior for kind in kinds], dtype=np.float64).reshape(-1, 2)
-        return sampled[self.owner], prior[self.owner, 0], prior[self.owner, 1]
+        return NoisePrior(sampled[self.owner], prior[self.owner, 0], prior[self.owner, 1])
 
     def kind(self, d: int) -> Kind:
         """Return the kind of column number `d`."""

@@ -25,6 +25,19 @@ def add_up(parts: Sequence[Array]) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
+class Given:
+    """Noise and thresholds as steps are given them, in arrays that no later step changes.
+
+    Per column the variance of the noise, its root, and the thresholds; per pseudo-column one over the root.
+    """
+
+    variance: FloatArray
+    sd: FloatArray
+    inv_sd: FloatArray
+    theta: tuple[FloatArray, ...]
+
+
+@dataclass(frozen=True, eq=False)
 class FlipMessage:
     """Inputs for updating the features of a shard's rows, with weights in units of the noise.
 
@@ -34,12 +47,10 @@ class FlipMessage:
     rng: Rng
     weights: FloatArray
     log_odds: FloatArray
-    inv_sd: FloatArray
     is_guest: bool
     elsewhere: Counts
     prior: FeaturePrior
-    variance: FloatArray  # of the noise, per column
-    theta: tuple[FloatArray, ...]
+    given: Given
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,8 +150,7 @@ class FitMessage:
 
     rng: Rng
     birth: Birth
-    variance: FloatArray
-    theta: tuple[FloatArray, ...]
+    given: Given
     n_rows: int
     is_chosen: bool
 
@@ -164,6 +174,4 @@ class BirthMessage:
 
     rng: Rng
     birth: Birth
-    inv_sd: FloatArray
-    variance: FloatArray
-    theta: tuple[FloatArray, ...]
+    given: Given

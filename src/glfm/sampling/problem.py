@@ -109,6 +109,10 @@ class Problem:
         """Repeat a value per column for each of its free pseudo-columns."""
         return self.layout.per_pseudo_column(values)
 
+    def inv_sd(self, variance: FloatArray) -> FloatArray:
+        """Return one over the standard deviation of the noise of every free pseudo-column."""
+        return np.asarray(1.0 / np.sqrt(self.per_pseudo_column(variance)))
+
     @cached_property
     def harmonic(self) -> float:
         """The harmonic number of the rows."""

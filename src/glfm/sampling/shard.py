@@ -54,6 +54,14 @@ class BlockOfMoves(NamedTuple):
     far: FloatArray
 
 
+class KeptBounds(NamedTuple):
+    """The bounds of all cells at some thresholds; these as they came, and as bytes."""
+
+    theta: Sequence[FloatArray]
+    thresholds: bytes
+    bounds: CellBounds
+
+
 class Stopped(Exception):  # noqa: N818 - no error
     """A sweep was given up because it was asked to."""
 
@@ -77,7 +85,7 @@ class Shard:
     Y: FloatArray
     scattered: NDArray[Any] | None = None
     stop: Event | None = None
-    _kept_bounds: tuple[bytes, CellBounds] | None = None
+    _kept_bounds: KeptBounds | None = None
     _kept_moves: tuple[bytes, list[BlockOfMoves]] | None = None
 
     def sample(self, message: StartMessage) -> FloatArray:
@@ -112,47 +120,47 @@ class Shard:
         """Update the features of all rows and their holes; return the sums over the rows."""
         problem, prior = self.problem, message.prior
         rng, row, width = message.rng.copy(), 0, len(message.weights)
+        inv_sd = message.given.inv_sd
         counts, in_use = self._with_room(self.count(width), _features_in_use(message))
         while row < problem.n_rows:
             look(self.stop)
-            rows = Rows(self.Z, counts, self.Y, message.inv_sd, *problem.holes, problem.pinned_rows)
+            rows = Rows(self.Z, counts, self.Y, inv_sd, *problem.holes, problem.pinned_rows)
             end = min(row + _ROWS_AT_ONCE, problem.n_rows)
             row, width, needed = sweep_shard(rng, rows, width, prior, in_use, message.is_guest, row, end)
             if needed > self.Z.shape[1]:
                 self._make_room(needed)
                 counts, in_use = self._with_room(counts, in_use)
-        return self.sums((width, message.inv_sd), in_use.order[: width - prior.bias])
+        return self.sums((width, inv_sd), in_use.order[: width - prior.bias])
 
     def flip_cells_out(self, message: FlipMessage) -> Flipped:
         """Update the features of all rows with pseudo-observations integrated out, then draw these."""
-        problem, prior = self.problem, message.prior
+        problem, prior, given = self.problem, message.prior, message.given
         rng, known = message.rng.copy(), len(message.weights)
         width = known
         counts, in_use = self._with_room(self.count(known), _features_in_use(message))
-        sd = np.sqrt(message.variance)
-        for begin, end, cells in self._cells(message.theta):
+        for begin, end, cells in self._cells(given.theta):
             row = begin
             while row < end:
-                rows = Rows(self.Z, counts, self.Y, message.inv_sd, *problem.holes, problem.pinned_rows)
+                rows = Rows(self.Z, counts, self.Y, given.inv_sd, *problem.holes, problem.pinned_rows)
                 row, width, needed = sweep_cells_out(
-                    rng, rows, cells, sd, width, prior, in_use, message.is_guest, begin, row, end
+                    rng, rows, cells, given.sd, width, prior, in_use, message.is_guest, begin, row, end
                 )
                 if needed > self.Z.shape[1]:
                     self._make_room(needed)
                     counts, in_use = self._with_room(counts, in_use)
-        weights = in_use.weights[:width] / message.inv_sd
-        draw_cells(rng, problem, self.Z, width, weights, message.variance, message.theta, self.Y, self.stop)
+        weights = in_use.weights[:width] / given.inv_sd
+        draw_cells(rng, problem, self.Z, width, weights, given.variance, given.theta, self.Y, self.stop)
         return Flipped(counts[:width], in_use.order[: width - prior.bias], weights[known:])
 
     def move_scores(self, message: FlipMessage) -> None:
         """Update the scores of all rows with pseudo-observations integrated out, then draw these."""
-        problem, rng, width = self.problem, message.rng.copy(), len(message.weights)
-        in_use, sd = _features_in_use(message), np.sqrt(message.variance)
-        rows = Rows(self.Z, self.count(width), self.Y, message.inv_sd, *problem.holes, problem.pinned_rows)
-        for begin, end, cells in self._cells(message.theta):
-            sweep_scores_out(rng, rows, cells, sd, width, message.prior.bias, in_use, begin, end)
-        weights = message.weights / message.inv_sd
-        draw_cells(rng, problem, self.Z, width, weights, message.variance, message.theta, self.Y, self.stop)
+        problem, given = self.problem, message.given
+        rng, width, in_use = message.rng.copy(), len(message.weights), _features_in_use(message)
+        rows = Rows(self.Z, self.count(width), self.Y, given.inv_sd, *problem.holes, problem.pinned_rows)
+        for begin, end, cells in self._cells(given.theta):
+            sweep_scores_out(rng, rows, cells, given.sd, width, message.prior.bias, in_use, begin, end)
+        weights = message.weights / given.inv_sd
+        draw_cells(rng, problem, self.Z, width, weights, given.variance, given.theta, self.Y, self.stop)
 
     def _make_room(self, width: int) -> None:
         """Make room for at least so many features."""
@@ -228,9 +236,9 @@ class Shard:
             return None
         problem, birth, rng = self.problem, message.birth, message.rng.copy()
         chosen = choose_rows(rng, problem.free_rows, _MOST_FITTED)
-        cells = self._cells_of(chosen, message.theta)
+        cells = self._cells_of(chosen, message.given.theta)
         r, c = np.empty((chosen.size, problem.n_pseudo)), np.empty((chosen.size, problem.n_pseudo))
-        residuals(self.Z, chosen, birth.weights, cells, np.sqrt(message.variance), r, c)
+        residuals(self.Z, chosen, birth.weights, cells, message.given.sd, r, c)
         spread, new = float(problem.priors.weight_variance), birth.new.copy()
         found = propose_feature(rng, r, c, spread, message.n_rows, birth.is_born, new, birth.share)
         return FittedFeature(new, *found)
@@ -246,12 +254,12 @@ class Shard:
         self._sweep_birth(message, settle=True)
 
     def _sweep_birth(self, message: BirthMessage, settle: bool) -> tuple[float, int]:
-        problem, rng, sd = self.problem, message.rng.copy(), np.sqrt(message.variance)
+        problem, rng, given = self.problem, message.rng.copy(), message.given
         no_counts = np.zeros(0, dtype=np.int64)
-        rows = Rows(self.Z, no_counts, self.Y, message.inv_sd, *problem.holes, problem.pinned_rows)
+        rows = Rows(self.Z, no_counts, self.Y, given.inv_sd, *problem.holes, problem.pinned_rows)
         log_ratio, m = 0.0, 0
-        for begin, end, cells in self._cells(message.theta):
-            part, have = sweep_birth(rng, rows, cells, sd, message.birth, begin, end, settle)
+        for begin, end, cells in self._cells(given.theta):
+            part, have = sweep_birth(rng, rows, cells, given.sd, message.birth, begin, end, settle)
             log_ratio, m = log_ratio + part, m + have
         return log_ratio, m
 
@@ -328,10 +336,15 @@ class Shard:
         """Return the bounds of all cells, if they are so few that they are kept until thresholds change."""
         if not self.problem.keeps_bounds:
             return None
-        thresholds = np.concatenate(theta).tobytes()
-        if self._kept_bounds is None or self._kept_bounds[0] != thresholds:
-            self._kept_bounds = thresholds, self.problem.bounds_of_cells(theta)
-        return self._kept_bounds[1]
+        kept = self._kept_bounds
+        if kept is None or kept.theta is not theta:
+            thresholds = np.concatenate(theta).tobytes()
+            if kept is None or kept.thresholds != thresholds:
+                bounds = self.problem.bounds_of_cells(theta)
+            else:
+                bounds = kept.bounds
+            kept = self._kept_bounds = KeptBounds(theta, thresholds, bounds)
+        return kept.bounds
 
     def draw_cells(self, message: CellMessage) -> None:
         """Draw the pseudo-observations given everything else."""

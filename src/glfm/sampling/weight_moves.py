@@ -9,14 +9,14 @@ import numpy as np
 from glfm.frames.column import FloatArray
 from glfm.kernels.column_weights import choose_moves, log_returns, propose_weights, settle_moves
 from glfm.kernels.random import fork
-from glfm.sampling.messages import WeightMessage, WeightSlopes, add_up
+from glfm.sampling.messages import Given, WeightMessage, WeightSlopes, add_up
 from glfm.sampling.parameters import Shared
 from glfm.sampling.problem import Problem
 from glfm.sampling.shard import Shard
 from glfm.sampling.shard_group import ShardGroup
 
 
-def move_weights(problem: Problem, shards: ShardGroup, shared: Shared) -> None:
+def move_weights(problem: Problem, shards: ShardGroup, shared: Shared, given: Given) -> None:
     """Propose new weights of one pseudo-column of every column with levels, all features at once.
 
     Each is a Metropolis step given features, noise and thresholds. Pseudo-observations are integrated out,
@@ -28,11 +28,10 @@ def move_weights(problem: Problem, shards: ShardGroup, shared: Shared) -> None:
     )
     if not moves.weights.size:
         return
-    theta = tuple(one.copy() for one in shared.theta)
     streams = [fork(shared.rng) for _ in range(shards.n_shards)]
 
     def messages(weights: FloatArray) -> list[WeightMessage]:
-        return [WeightMessage(rng, moves._replace(weights=weights), theta) for rng in streams]
+        return [WeightMessage(rng, moves._replace(weights=weights), given.theta) for rng in streams]
 
     here = _add_up(shards.call_each(Shard.weight_slopes, messages(moves.weights)))
     variance, n_moves = float(problem.priors.weight_variance), moves.columns.size
@@ -46,7 +45,9 @@ def move_weights(problem: Problem, shards: ShardGroup, shared: Shared) -> None:
 
 
 def _add_up(found: Sequence[WeightSlopes]) -> WeightSlopes:
-    """Add the sums of the shards."""
+    """Add the sums of the shards; those of a single one are returned as they are."""
+    if len(found) == 1:
+        return found[0]
     return WeightSlopes(
         *(add_up([getattr(one, name) for one in found]) for name in ("values", "slopes", "bends"))
     )

@@ -40,7 +40,7 @@ _STALE = {
     "draw_pseudo": "",
 }
 TRANSITIONS = tuple(_STALE)
-_NEED_MATRICES = ("add_or_drop", "recode", "draw_weights")  # of the present state, as an argument
+_NEED_GATHERED = ("add_or_drop", "recode", "draw_weights")  # of the present state, as an argument
 
 
 def transition_scores(
@@ -91,7 +91,7 @@ def transition_scores(
         before.append(_quantities(problem, state, stale))
         sampler = make_sampler(problem)
         for _ in range(times):
-            more = (sampler.gather(state),) if transition in _NEED_MATRICES else ()
+            more = (sampler.gather(state),) if transition in _NEED_GATHERED else ()
             getattr(sampler, transition)(state, *more)
         after.append(_quantities(problem, state, stale))
     was, now = (np.array([list(row.values()) for row in rows]) for rows in (before, after))
