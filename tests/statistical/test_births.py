@@ -15,7 +15,7 @@ from glfm.kinds.categorical import Categorical
 from glfm.sampling.collapsed import CollapsedSampler
 from glfm.sampling.messages import BirthMessage, FlipMessage
 from glfm.sampling.parallel import ParallelSweep, shard_bounds
-from glfm.sampling.parameters import draw_alpha, draw_weights, feature_prior, given_of
+from glfm.sampling.parameters import draw_alpha, draw_weights, given_of
 from glfm.sampling.priors import Priors
 from glfm.sampling.problem import LocalProblem
 from glfm.sampling.shard import Shard
@@ -94,7 +94,6 @@ class OnlyBirths:
                 log_odds=log_odds,
                 is_guest=False,
                 elsewhere=np.zeros(state.width, dtype=np.int64),
-                prior=feature_prior(problem, state.alpha),
                 given=given,
             )
             for _ in counts

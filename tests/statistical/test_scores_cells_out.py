@@ -13,7 +13,7 @@ from glfm.kernels import scores_cells_out
 from glfm.kernels.random import fork
 from glfm.kinds import Kind
 from glfm.sampling.messages import FlipMessage
-from glfm.sampling.parameters import feature_prior, given_of
+from glfm.sampling.parameters import given_of
 from glfm.sampling.priors import Priors
 from glfm.sampling.problem import LocalProblem
 from glfm.sampling.shard import Shard
@@ -110,7 +110,6 @@ def scores(case: Case, n_moves: int = N_MOVES) -> pd.DataFrame:
             log_odds=LOG_ODDS,
             is_guest=True,
             elsewhere=np.ones(3, dtype=np.int64),
-            prior=feature_prior(problem, 1.0),
             given=given,
         )
         shard.move_scores(message)

@@ -10,9 +10,8 @@ import numpy as np
 from glfm.frames.column import FloatArray
 from glfm.kernels.arrays import Birth
 from glfm.kernels.random import fork, gamma, integer_below, uniform
-from glfm.sampling.messages import BirthMessage, Counts, FitMessage, FittedFeature, Given
-from glfm.sampling.parameters import Shared, feature_prior
-from glfm.sampling.problem import Problem
+from glfm.sampling.messages import BirthMessage, Counts, FitMessage, FittedFeature, Given, all_but
+from glfm.sampling.parameters import Shared
 from glfm.sampling.shard import Shard
 from glfm.sampling.shard_group import ShardGroup
 
@@ -23,9 +22,7 @@ TRUST = 0.5  # how much of their log ratio, which errs by much, is believed
 _LOG_2PI = math.log(2.0 * math.pi)
 
 
-def move_births(
-    problem: Problem, shards: ShardGroup, shared: Shared, given: Given, counts: Sequence[Counts]
-) -> list[Counts]:
+def move_births(shards: ShardGroup, shared: Shared, given: Given, counts: Sequence[Counts]) -> list[Counts]:
     """Propose, a fixed number of times, that a feature be born or that one die.
 
     Each is a Metropolis step given weights, noise and thresholds. The feature has weights w, and every row
@@ -38,10 +35,10 @@ def move_births(
 
     Parameters
     ----------
-    problem, shards, shared
+    shards, shared
         The chain; the features of the shards, `shared.width` and `shared.B` follow every move.
     given
-        Noise and thresholds.
+        Prior of the features, noise and thresholds.
     counts
         How many rows of each shard have each feature.
 
@@ -50,7 +47,7 @@ def move_births(
     list of arrays
         The counts after the moves.
     """
-    births = _Births(problem, shards, shared, given, list(counts))
+    births = _Births(shards, shared, given, list(counts))
     for _ in range(N_TRIES):
         if uniform(shared.rng) < 0.5:
             births.propose_birth()
@@ -68,12 +65,9 @@ def log_prior(weights: FloatArray, share: float, alpha: float, weight_variance: 
 class _Births:
     """The features of a chain while they come and go."""
 
-    def __init__(
-        self, problem: Problem, shards: ShardGroup, shared: Shared, given: Given, counts: list[Counts]
-    ) -> None:
+    def __init__(self, shards: ShardGroup, shared: Shared, given: Given, counts: list[Counts]) -> None:
         self.counts = counts
-        self._shards, self._shared, self._given = shards, shared, given
-        self._prior = feature_prior(problem, shared.alpha)
+        self._shards, self._shared, self._given, self._prior = shards, shared, given, given.prior
 
     def propose_birth(self) -> None:
         """Propose a feature at a random place."""
@@ -96,7 +90,7 @@ class _Births:
         layout = np.arange(width + 1)
         place = prior.bias + integer_below(shared.rng, width - prior.bias + 1)
         layout[[place, width]] = layout[[width, place]]
-        shared.B = np.vstack([shared.B, birth.new / self._given.inv_sd])
+        shared.B = np.concatenate([shared.B, [birth.new / self._given.inv_sd]])
         self.counts = [np.append(one, m) for one, m in zip(self.counts, rows, strict=True)]
         self._rearrange(layout)
 
@@ -122,7 +116,7 @@ class _Births:
         log_ratio += math.fsum(one[0] for one in found)
         if self._accepts(screened - log_ratio):
             self._shards.send_each(Shard.settle_birth, messages)
-            self._rearrange(np.delete(np.arange(width), k))
+            self._rearrange(all_but(k, width))
 
     def _accepts(self, log_ratio: float) -> bool:
         return math.log(uniform(self._shared.rng)) < log_ratio
@@ -131,7 +125,7 @@ class _Births:
         """Fit a feature given the others and a seed, which chooses rows of a shard to fit it to."""
         shared, n_shards = self._shared, self._shards.n_shards
         chosen = integer_below(shared.rng, n_shards)
-        known = fork(shared.rng), birth, self._given, self._prior.n_rows
+        known = fork(shared.rng), birth, self._given
         messages = [FitMessage(*known, is_chosen=i == chosen) for i in range(n_shards)]
         fitted = self._shards.call_each(Shard.fit_feature, messages)[chosen]
         assert fitted is not None

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from glfm.errors import SamplerError
-from glfm.kernels.arrays import Matrices, Rows
+from glfm.kernels.arrays import FeaturePrior, Matrices, Rows
 from glfm.kernels.cells_out import sweep_cells_out
 from glfm.kernels.collapsed import sweep_rows
 from glfm.kernels.feature_moves import N_PROPOSALS, add_or_drop_features, recode_features
@@ -31,13 +31,14 @@ _MOST_DRIFT = 1e-6  # of the matrices, in units of noise: log odds of features e
 
 
 class Gathered(NamedTuple):
-    """What the steps up to `CollapsedSampler.draw_weights` share: the rows, and the matrices of Z and Y.
+    """What the steps up to `CollapsedSampler.draw_alpha` share: rows, matrices of Z and Y, and the prior.
 
-    Kernels change both together, and have as much room for features as Z.
+    Kernels change rows and matrices together; both have as much room for features as Z.
     """
 
     rows: Rows
     matrices: Matrices
+    prior: FeaturePrior
 
 
 class OneShard(ParallelSweep):
@@ -92,26 +93,26 @@ class CollapsedSampler:
         return all(getattr(one, "signatures", True) for one in (sweep_rows, sweep_cells_out))
 
     def gather(self, state: State) -> Gathered:
-        """Return what the steps up to `draw_weights` share."""
+        """Return what the steps up to `draw_alpha` share, and `draw_weights` after it."""
         problem, room = self.problem, state.Z.shape[1]
-        inv_sd = problem.inv_sd(state.variance)
+        inv_sd, prior = problem.inv_sd(state.variance), feature_prior(problem, state.alpha)
         square, wide = (room, room), (room, problem.n_pseudo)
         matrices = Matrices(
             np.zeros(square), np.zeros(wide), np.zeros(square), np.zeros(wide), np.zeros(square)
         )
         sum_rows(state.Z, state.width, state.Y, inv_sd, matrices.ZZ, matrices.ZY)
-        refresh(matrices, state.width, float(problem.priors.weight_variance))
+        refresh(matrices, state.width, prior.weight_variance)
         counts = matrices.ZZ.diagonal().astype(np.int64)
-        return Gathered(Rows(state.Z, counts, state.Y, inv_sd, *problem.holes, problem.pinned_rows), matrices)
+        rows = Rows(state.Z, counts, state.Y, inv_sd, *problem.holes, problem.pinned_rows)
+        return Gathered(rows, matrices, prior)
 
     def draw_features(self, state: State, stop: Event | None = None) -> Gathered:
         """Z given Y, weights integrated out, and with each row its holes; return what was gathered."""
-        problem, prior = self.problem, feature_prior(self.problem, state.alpha)
-        gathered = self.gather(state)
+        problem, gathered = self.problem, self.gather(state)
         row, worst = 0, 0.0
         while row < problem.n_rows:
             look(stop)
-            rows, matrices = gathered
+            rows, matrices, prior = gathered
             if row > 0 and row % _ROWS_AT_ONCE == 0:
                 refresh(matrices, state.width, prior.weight_variance)
             end = min(row - row % _ROWS_AT_ONCE + _ROWS_AT_ONCE, problem.n_rows)
@@ -129,7 +130,7 @@ class CollapsedSampler:
         if worst > _MOST_DRIFT:
             raise SamplerError(
                 f"The matrices of the features have drifted by {worst:.2g}, which a smaller weight_variance "
-                f"than {prior.weight_variance:g} may cure."
+                f"than {problem.priors.weight_variance:g} may cure."
             )
         return gathered
 
@@ -141,10 +142,10 @@ class CollapsedSampler:
 
     def add_or_drop(self, state: State, gathered: Gathered) -> Gathered:
         """Whole features come and go, weights integrated out; return what was gathered, maybe with room."""
-        prior, n_free = feature_prior(self.problem, state.alpha), self.problem.n_free_rows
+        n_free = self.problem.n_free_rows
         if state.width + N_PROPOSALS > state.Z.shape[1]:
             gathered = self._grow(state, gathered, state.width + N_PROPOSALS)
-        rows, matrices = gathered
+        rows, matrices, prior = gathered
         left = N_PROPOSALS
         while left > 0:
             width = state.width
@@ -155,10 +156,9 @@ class CollapsedSampler:
 
     def recode(self, state: State, gathered: Gathered) -> None:
         """Features become other codes of the same rows, weights integrated out."""
-        problem, prior = self.problem, feature_prior(self.problem, state.alpha)
+        rows, matrices, prior = gathered
         # A complement would switch features on in rows that are pinned to have none.
-        lowest = prior.bias if problem.n_free_rows < problem.n_rows else 0
-        rows, matrices = gathered
+        lowest = prior.bias if self.problem.n_free_rows < prior.n_rows else 0
         left = state.width - prior.bias
         while left > 0:
             left, changed = recode_features(state.rng, rows, state.width, prior, lowest, left, matrices)
@@ -168,7 +168,7 @@ class CollapsedSampler:
     def _grow(self, state: State, gathered: Gathered, width: int) -> Gathered:
         """Make room for at least `width` features in the state, and in what was gathered."""
         state.grow(width)
-        rows, matrices = gathered
+        rows, matrices, prior = gathered
         more = (0, state.Z.shape[1] - len(matrices.ZZ))
         square, wide = (more, more), (more, (0, 0))
         larger = Matrices(
@@ -178,7 +178,7 @@ class CollapsedSampler:
             means=np.pad(matrices.means, wide),
             gram=np.pad(matrices.gram, square),
         )
-        return Gathered(rows._replace(Z=state.Z, counts=np.pad(rows.counts, more)), larger)
+        return Gathered(rows._replace(Z=state.Z, counts=np.pad(rows.counts, more)), larger, prior)
 
     def draw_alpha(self, state: State) -> None:
         """Alpha given the number of features."""
@@ -231,15 +231,14 @@ class CollapsedSampler:
 
     def move_scales(self, state: State, adapt: bool = False, stop: Event | None = None) -> None:
         """Thresholds and the scale of weights with the pseudo-observations integrated out."""
-        problem = self.problem
+        problem, layout = self.problem, self.problem.layout
         # Scales alone move every other sweep, which pays best for what they cost.
         often = state.sweep % 2 == 0
-        kinds = list(problem.kinds.values())
-        moving = [d for d in problem.layout.moving_columns if often or state.theta[d].size]
+        moving = [d for d in layout.moving_columns if often or state.theta[d].size]
         if not moving:
             return
-        places = [problem.slices[d].start for d in moving]  # each has one pseudo-column
-        weights = np.ascontiguousarray(state.B[:, places])
+        places = [layout.slices[d].start for d in moving]  # each has one pseudo-column
+        weights = state.B.take(places, axis=1)
         means = np.empty((problem.n_rows, len(moving)))
         row_means(state.Z, state.width, weights, 0, problem.n_rows, means)
         # Each column is read from end to end, and has one layout however many there are.
@@ -248,7 +247,7 @@ class CollapsedSampler:
             look(stop)
             move_column(
                 state.rng,
-                kinds[d],
+                layout.kind(d),
                 problem.evidence[d][0],
                 by_column[i],
                 weights_by_column[i],

@@ -13,15 +13,14 @@ from glfm.frames.column import FloatArray
 from glfm.kernels.arrays import Matrices
 from glfm.kernels.feature_moves import (
     N_PROPOSALS,
-    SHARE_OF_ADDITIONS,
+    drop_or_add,
     log_add_ratio,
-    log_drop_ratio,
     log_replace_ratio,
 )
 from glfm.kernels.matrices import refresh
 from glfm.kernels.random import fork, integer_below, uniform
-from glfm.sampling.messages import Given, ScatterMessage, Sums
-from glfm.sampling.parameters import Shared, feature_prior
+from glfm.sampling.messages import Given, ScatterMessage, Sums, all_but
+from glfm.sampling.parameters import Shared
 from glfm.sampling.problem import Problem
 from glfm.sampling.shard import Shard
 from glfm.sampling.shard_group import ShardGroup
@@ -42,7 +41,7 @@ def move_features(
     problem, shards, shared
         The chain; the features of the shards and `shared.width` follow every move.
     given
-        Noise and thresholds.
+        Prior of the features, noise and thresholds.
     sums
         Over all rows.
     n_free
@@ -53,7 +52,7 @@ def move_features(
     Sums
         Over all rows, after the moves.
     """
-    moves = _Moves(problem, shards, shared, given, sums)
+    moves = _Moves(shards, shared, given, sums)
     if problem.priors.weighted:  # whose scores have no complement
         moves.add_or_drop(n_free)
         return Sums(moves.ZZ, moves.ZY, sums.squares, sums.order, moves.counts.astype(np.int64))
@@ -70,17 +69,14 @@ def move_features(
 class _Moves:
     """The sums of a chain while its features move, and the matrices that follow from them."""
 
-    def __init__(
-        self, problem: Problem, shards: ShardGroup, shared: Shared, given: Given, sums: Sums
-    ) -> None:
-        self._shards, self._shared, self._inv_sd = shards, shared, given.inv_sd
-        self._prior = feature_prior(problem, shared.alpha)
+    def __init__(self, shards: ShardGroup, shared: Shared, given: Given, sums: Sums) -> None:
+        self._shards, self._shared, self._prior, self._inv_sd = shards, shared, given.prior, given.inv_sd
         self._set(sums.ZZ, sums.ZY, sums.counts)
 
     def _set(self, ZZ: FloatArray, ZY: FloatArray, counts: NDArray[Any]) -> None:
         """Take new sums; `counts` are the rows of each feature."""
         width = len(ZZ)
-        self.counts = counts
+        self.counts = np.ascontiguousarray(counts, dtype=np.float64)
         self.ZZ, self.ZY = np.ascontiguousarray(ZZ), np.ascontiguousarray(ZY)
         solved = np.empty((width, width)), np.empty_like(self.ZY), np.empty((width, width))
         self._matrices = Matrices(self.ZZ, self.ZY, *solved)
@@ -126,22 +122,17 @@ class _Moves:
         Every free row takes a scattered feature with the same probability, uniform between 0 and 1: so the
         number of its rows is uniform from 0 to `n_free`.
         """
-        for _ in range(N_PROPOSALS):
-            if uniform(self._shared.rng) >= SHARE_OF_ADDITIONS:
-                self._propose_drop(n_free)
-            else:
+        left = N_PROPOSALS
+        while left > 0:
+            k, left = drop_or_add(
+                self._shared.rng, self._matrices, self.counts, self._prior, n_free, n_free + 1, left
+            )
+            if k == len(self.ZZ):
                 self._propose_scatter(n_free)
-
-    def _propose_drop(self, n_free: int) -> None:
-        width, bias = len(self.ZZ), self._prior.bias
-        if width == bias:
-            return
-        k = bias + integer_below(self._shared.rng, width - bias)
-        m = float(self.counts[k])
-        if self._accepts(log_drop_ratio(self._matrices, width, k, m, self._prior, n_free, n_free + 1)):
-            rest = np.delete(np.arange(width), k)
-            self._shards.send(Shard.rearrange, rest)
-            self._set(self.ZZ[np.ix_(rest, rest)], self.ZY[rest], self.counts[rest])
+            elif k >= 0:
+                rest = all_but(k, len(self.ZZ))
+                self._shards.send(Shard.rearrange, rest)
+                self._set(self.ZZ[np.ix_(rest, rest)], self.ZY[rest], self.counts[rest])
 
     def _propose_scatter(self, n_free: int) -> None:
         shared, shards, prior, width = self._shared, self._shards, self._prior, len(self.ZZ)

@@ -23,7 +23,7 @@ from glfm.kernels.scores import draw_factors
 from glfm.sampling.births import move_births
 from glfm.sampling.feature_moves import move_features
 from glfm.sampling.messages import CellMessage, Counts, FlipMessage, Given, ProposalMessage, Sums, add_up
-from glfm.sampling.parameters import Shared, draw_alpha, draw_weights, feature_prior, given_of
+from glfm.sampling.parameters import Shared, draw_alpha, draw_weights, given_of
 from glfm.sampling.problem import LocalProblem, Problem
 from glfm.sampling.shard import Shard
 from glfm.sampling.shard_group import LocalShards, ShardGroup
@@ -186,7 +186,7 @@ class ParallelSweep:
         Only cells with more than two levels have pseudo-observations that are valid afterwards.
         """
         counts = self._counts or self.shards.call(Shard.count, shared.width)
-        self._counts = move_births(self.problem, self.shards, shared, given, counts)
+        self._counts = move_births(self.shards, shared, given, counts)
 
     def move_scores(self, shared: Shared, given: Given) -> None:
         """Scores given weights, with pseudo-observations integrated out, which are drawn afterwards."""
@@ -199,7 +199,7 @@ class ParallelSweep:
         found = self.shards.call_each(Shard.flip_cells_out, messages)
         layout = self._rearrange(shared, [one.counts for one in found], found[guest].order)
         if layout is not None:
-            shared.B = np.vstack([shared.B, found[guest].new_weights])[layout]
+            shared.B = np.concatenate([shared.B, found[guest].new_weights])[layout]
 
     def _flip_messages(self, shared: Shared, given: Given) -> tuple[list[FlipMessage], int]:
         """Return what each shard is told to flip its features, and the guest shard."""
@@ -210,7 +210,7 @@ class ParallelSweep:
         log_odds = np.zeros(width)
         draw_log_odds(shared.rng, total[bias:], problem.n_rows, log_odds[bias:])
         guest = integer_below(shared.rng, shards.n_shards)
-        weights, prior = shared.B * given.inv_sd, feature_prior(problem, shared.alpha)
+        weights = shared.B * given.inv_sd
         messages = [
             FlipMessage(
                 rng=fork(shared.rng),
@@ -218,7 +218,6 @@ class ParallelSweep:
                 log_odds=log_odds,
                 is_guest=i == guest,
                 elsewhere=total - here if i == guest else np.zeros_like(total),
-                prior=prior,
                 given=given,
             )
             for i, here in enumerate(counts)

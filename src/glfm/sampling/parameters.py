@@ -39,10 +39,10 @@ def feature_prior(problem: Problem, alpha: float) -> FeaturePrior:
 
 
 def given_of(problem: Problem, shared: Shared) -> Given:
-    """Return the present noise and thresholds."""
-    variance = shared.variance.copy()
-    theta = tuple(one.copy() for one in shared.theta)
-    return Given(variance, np.sqrt(variance), problem.inv_sd(variance), theta)
+    """Return what steps are given at present."""
+    prior, variance = feature_prior(problem, shared.alpha), shared.variance.copy()
+    theta = tuple([one.copy() for one in shared.theta])
+    return Given(prior, variance, np.sqrt(variance), problem.inv_sd(variance), theta)
 
 
 def draw_alpha(problem: Problem, shared: Shared) -> None:

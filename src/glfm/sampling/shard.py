@@ -118,10 +118,9 @@ class Shard:
 
     def flip(self, message: FlipMessage) -> Sums:
         """Update the features of all rows and their holes; return the sums over the rows."""
-        problem, prior = self.problem, message.prior
+        problem, prior, inv_sd = self.problem, message.given.prior, message.given.inv_sd
         rng, row, width = message.rng.copy(), 0, len(message.weights)
-        inv_sd = message.given.inv_sd
-        counts, in_use = self._with_room(self.count(width), _features_in_use(message))
+        counts, in_use = self._features_in_use(message)
         while row < problem.n_rows:
             look(self.stop)
             rows = Rows(self.Z, counts, self.Y, inv_sd, *problem.holes, problem.pinned_rows)
@@ -134,10 +133,10 @@ class Shard:
 
     def flip_cells_out(self, message: FlipMessage) -> Flipped:
         """Update the features of all rows with pseudo-observations integrated out, then draw these."""
-        problem, prior, given = self.problem, message.prior, message.given
+        problem, prior, given = self.problem, message.given.prior, message.given
         rng, known = message.rng.copy(), len(message.weights)
         width = known
-        counts, in_use = self._with_room(self.count(known), _features_in_use(message))
+        counts, in_use = self._features_in_use(message)
         for begin, end, cells in self._cells(given.theta):
             row = begin
             while row < end:
@@ -155,16 +154,33 @@ class Shard:
     def move_scores(self, message: FlipMessage) -> None:
         """Update the scores of all rows with pseudo-observations integrated out, then draw these."""
         problem, given = self.problem, message.given
-        rng, width, in_use = message.rng.copy(), len(message.weights), _features_in_use(message)
-        rows = Rows(self.Z, self.count(width), self.Y, given.inv_sd, *problem.holes, problem.pinned_rows)
+        rng, width = message.rng.copy(), len(message.weights)
+        counts, in_use = self._features_in_use(message)
+        rows = Rows(self.Z, counts, self.Y, given.inv_sd, *problem.holes, problem.pinned_rows)
         for begin, end, cells in self._cells(given.theta):
-            sweep_scores_out(rng, rows, cells, given.sd, width, message.prior.bias, in_use, begin, end)
+            sweep_scores_out(rng, rows, cells, given.sd, width, given.prior.bias, in_use, begin, end)
         weights = message.weights / given.inv_sd
         draw_cells(rng, problem, self.Z, width, weights, given.variance, given.theta, self.Y, self.stop)
 
     def _make_room(self, width: int) -> None:
         """Make room for at least so many features."""
         self.Z = _enlarged(self.Z, self.Z.shape[0], max(width, 2 * self.Z.shape[1]))
+
+    def _features_in_use(self, message: FlipMessage) -> tuple[Counts, FeaturesInUse]:
+        """Return how many rows have each feature, and what a message says of them, with as much room as Z.
+
+        Each is visited in turn.
+        """
+        (width, S), room, bias = message.weights.shape, self.Z.shape[1], message.given.prior.bias
+        counts, elsewhere, order = np.zeros((3, room), dtype=np.int64)
+        count_rows(self.Z, width, counts)
+        in_use = FeaturesInUse(np.zeros((room, S)), np.zeros((room, room)), np.zeros(room), elsewhere, order)
+        in_use.weights[:width] = message.weights
+        in_use.gram[:width, :width] = gram_matrix(message.weights)
+        in_use.log_odds[:width] = message.log_odds
+        elsewhere[:width] = message.elsewhere
+        order[: width - bias] = np.arange(bias, width)
+        return counts, in_use
 
     def _with_room(self, counts: Counts, in_use: FeaturesInUse) -> tuple[Counts, FeaturesInUse]:
         """Return copies with as much room for features as Z has."""
@@ -239,8 +255,10 @@ class Shard:
         cells = self._cells_of(chosen, message.given.theta)
         r, c = np.empty((chosen.size, problem.n_pseudo)), np.empty((chosen.size, problem.n_pseudo))
         residuals(self.Z, chosen, birth.weights, cells, message.given.sd, r, c)
-        spread, new = float(problem.priors.weight_variance), birth.new.copy()
-        found = propose_feature(rng, r, c, spread, message.n_rows, birth.is_born, new, birth.share)
+        prior, new = message.given.prior, birth.new.copy()
+        found = propose_feature(
+            rng, r, c, prior.weight_variance, prior.n_rows, birth.is_born, new, birth.share
+        )
         return FittedFeature(new, *found)
 
     def judge_birth(self, message: BirthMessage) -> tuple[float, int]:
@@ -386,14 +404,3 @@ def _enlarged(array: NDArray[Any], *shape: int) -> NDArray[Any]:
     else:
         out[: array.shape[0], : array.shape[1]] = array
     return out
-
-
-def _features_in_use(message: FlipMessage) -> FeaturesInUse:
-    """Return what a message says of the features, each visited in turn."""
-    return FeaturesInUse(
-        weights=message.weights,
-        gram=gram_matrix(message.weights),
-        log_odds=message.log_odds,
-        elsewhere=message.elsewhere,
-        order=np.arange(message.prior.bias, len(message.weights), dtype=np.int64),
-    )

@@ -51,7 +51,9 @@ class LocalShards(ShardGroup):
         self.n_shards = len(shards)
 
     def call_each(self, method: Callable[[Shard, M], R], messages: Sequence[M]) -> list[R]:
-        if self._pool is None or self.n_shards == 1:
+        if self.n_shards == 1:
+            return [method(self._shards[0], messages[0])]
+        if self._pool is None:
             return [method(shard, message) for shard, message in zip(self._shards, messages, strict=True)]
         futures: dict[int, Future[R]] = {}
         # The guest shard has the most work: started first, it does not keep the others waiting at the end.

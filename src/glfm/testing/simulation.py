@@ -98,7 +98,7 @@ def simulate_cells(
     for d, kind in enumerate(kinds):
         y = Y[:, start : start + kind.n_free]
         start += kind.n_free
-        if np.isfinite(kind.support).any():
+        if any(map(math.isfinite, kind.support)):
             raise ValueError(
                 "A column with a truncated support cannot be simulated from its pseudo-observations."
             )
