@@ -19,7 +19,7 @@ from glfm.kernels.feature_moves import (
 )
 from glfm.kernels.matrices import refresh
 from glfm.kernels.random import fork, integer_below, uniform
-from glfm.sampling.messages import Given, ScatterMessage, Sums, all_but
+from glfm.sampling.messages import Given, ScatterMessage, Sums, add_up, all_but
 from glfm.sampling.parameters import Shared
 from glfm.sampling.problem import Problem
 from glfm.sampling.shard import Shard
@@ -148,7 +148,7 @@ class _Moves:
         log_ratio = log_add_ratio(self._matrices, width, beside, sums, length, m, prior, n_free, n_free + 1)
         if not self._accepts(log_ratio):
             return
-        ZZ, ZY = np.empty((width + 1, width + 1)), np.vstack([self.ZY, sums])
+        ZZ, ZY = np.empty((width + 1, width + 1)), np.concatenate([self.ZY, [sums]])
         ZZ[:width, :width], ZZ[width], ZZ[:, width] = self.ZZ, products, products
         place = prior.bias + integer_below(shared.rng, width - prior.bias + 1)
         layout = np.arange(width + 1)
@@ -160,4 +160,4 @@ class _Moves:
 
 def _added(found: Sequence[tuple[FloatArray, FloatArray]]) -> tuple[FloatArray, FloatArray]:
     """Add pairs of arrays up in shard order."""
-    return np.sum([one[0] for one in found], axis=0), np.sum([one[1] for one in found], axis=0)
+    return add_up([one[0] for one in found]), add_up([one[1] for one in found])

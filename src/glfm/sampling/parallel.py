@@ -277,7 +277,7 @@ class ParallelSweep:
                 continue
             message = ProposalMessage(
                 columns=tuple(move.column for move in moves),
-                weights=np.column_stack([shared.B[:, move.place] for move in moves]),
+                weights=shared.B.take([move.place for move in moves], axis=1),
                 probits=tuple(move.probit for move in moves),
                 new_edges=tuple(move.new_edges for move in moves),
                 scales=tuple(math.exp(move.log_scale) for move in moves),

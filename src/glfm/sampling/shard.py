@@ -231,8 +231,7 @@ class Shard:
         z = self.scattered = np.empty(problem.n_rows, dtype=problem.dtype)
         scatter(message.rng.copy(), message.share, problem.pinned_rows, problem.priors.weighted, z)
         products, sums = self._sums_over(z, message.width)
-        of_itself = float((z * z).sum())
-        return np.append(products, [of_itself, float(np.count_nonzero(z))]), sums
+        return np.concatenate([products, [(z * z).sum(), np.count_nonzero(z)]]), sums
 
     def adopt(self, width: int) -> None:
         """Let the proposed feature stand behind `width` others."""
