@@ -59,7 +59,7 @@ def move_births(shards: ShardGroup, shared: Shared, given: Given, counts: Sequen
 def log_prior(weights: FloatArray, share: float, alpha: float, weight_variance: float) -> float:
     """Return the log density of one more feature, of weights w and probability pi: alpha / pi p(w)."""
     log_norm = weights.size * (math.log(weight_variance) + _LOG_2PI)
-    return math.log(alpha / share) - 0.5 * (float(weights @ weights) / weight_variance + log_norm)
+    return math.log(alpha / share) - 0.5 * (float(weights.dot(weights)) / weight_variance + log_norm)
 
 
 class _Births:

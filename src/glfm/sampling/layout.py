@@ -78,6 +78,11 @@ class Layout:
         )
 
     @cached_property
+    def columns_with_thresholds(self) -> tuple[int, ...]:
+        """The columns with thresholds."""
+        return tuple(d for d, theta in enumerate(self.initial_theta) if theta.size)
+
+    @cached_property
     def moving_columns(self) -> tuple[int, ...]:
         """The columns with thresholds or a scale that move."""
         return tuple(d for d, kind in enumerate(self.kinds.values()) if kind.n_steps)

@@ -235,8 +235,7 @@ class ParallelSweep:
         total = add_up(self._counts)
         if width == shared.width and total.all():  # only births change the order of visits
             return None
-        order = np.concatenate((np.arange(bias), order))
-        layout = order[(order < bias) | (total[order] > 0)]
+        layout = np.concatenate((np.arange(bias), order[total[order] > 0]))
         self._counts = [one[layout] for one in self._counts]
         self.shards.send(Shard.rearrange, layout)
         shared.width = layout.size

@@ -67,11 +67,6 @@ class Problem:
         return Layout(self.kinds, self.priors.bias)
 
     @property
-    def cell_forms(self) -> tuple[NDArray[np.int64], FloatArray, NDArray[np.int64]]:
-        """How the cells of each column constrain pseudo-observations: the last fields of `CellBounds`."""
-        return self.layout.cell_forms
-
-    @property
     def n_free_rows(self) -> int:
         """Number of rows that may have features; rows are pinned only where this process has them."""
         return self.n_rows
@@ -111,7 +106,7 @@ class Problem:
 
     def inv_sd(self, variance: FloatArray) -> FloatArray:
         """Return one over the standard deviation of the noise of every free pseudo-column."""
-        return np.asarray(1.0 / np.sqrt(self.per_pseudo_column(variance)))
+        return np.asarray((1.0 / np.sqrt(variance))[self.owner])
 
     @cached_property
     def harmonic(self) -> float:
@@ -225,14 +220,13 @@ class LocalProblem(Problem):
 
     def bounds_of_cells(self, theta: Sequence[FloatArray]) -> CellBounds:
         """Return all cells as constraints on their pseudo-observations."""
-        fixed = self._fixed_bounds
-        if not any(one.size for one in theta):
+        fixed, layout = self._fixed_bounds, self.layout
+        if not layout.columns_with_thresholds:
             return fixed
         low, high = fixed.low.copy(), fixed.high.copy()
-        for d, kind in enumerate(self.kinds.values()):
-            if theta[d].size:
-                low[:, d], high[:, d] = kind.bounds_of_cells(self.x[:, d], self.evidence[d], theta[d])
-        return fixed._replace(low=low, high=high)
+        for d in layout.columns_with_thresholds:
+            low[:, d], high[:, d] = layout.kind(d).bounds_of_cells(self.x[:, d], self.evidence[d], theta[d])
+        return CellBounds(low, high, *layout.cell_forms)
 
     @cached_property
     def _fixed_bounds(self) -> CellBounds:
@@ -246,7 +240,7 @@ class LocalProblem(Problem):
         for d, kind in enumerate(self.kinds.values()):
             evidence = tuple(part[rows] for part in self.evidence[d])
             low[:, d], high[:, d] = kind.bounds_of_cells(x[:, d], evidence, theta[d])
-        return CellBounds(low, high, *self.cell_forms)
+        return CellBounds(low, high, *self.layout.cell_forms)
 
     @cached_property
     def log_of(self) -> FloatArray:

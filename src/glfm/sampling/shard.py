@@ -308,7 +308,7 @@ class Shard:
 
     def settle_weights(self, message: WeightMessage) -> None:
         """Draw what depends on weights that moved, with the random stream that judged them."""
-        rng, starts = fork(message.rng.copy()), self.problem.cell_forms[2]
+        rng, starts = fork(message.rng.copy()), self.problem.layout.cell_forms[2]
         for begin, lists, near, far in self._blocks_of_moves(message):
             draw_levels_of_moves(rng, lists, near, far, message.moves, begin, starts, self.Y)
 
@@ -347,7 +347,7 @@ class Shard:
         kept = self._bounds(theta)
         if kept is None:
             return self.problem.bounds_of_rows(rows, theta)
-        return kept._replace(low=kept.low[rows], high=kept.high[rows])
+        return CellBounds(kept.low[rows], kept.high[rows], *self.problem.layout.cell_forms)
 
     def _bounds(self, theta: Sequence[FloatArray]) -> CellBounds | None:
         """Return the bounds of all cells, if they are so few that they are kept until thresholds change."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -92,15 +92,17 @@ class State:
 
     def copy(self) -> State:
         """Return the same state in arrays of its own."""
-        return replace(
-            self,
+        return State(
             rng=self.rng.copy(),
             Z=self.Z.copy(),
+            width=self.width,
             Y=self.Y.copy(),
             B=self.B.copy(),
             variance=self.variance.copy(),
             theta=[theta.copy() for theta in self.theta],
             step=[step.copy() for step in self.step],
+            alpha=self.alpha,
+            sweep=self.sweep,
         )
 
     def check(self, problem: Problem, rows_are_good: bool = False) -> None:
