@@ -96,12 +96,12 @@ def measure(kinds: list[Kind], n_rows: int, n_features: int, repeats: int) -> di
         total = 0.0
         for _ in range(2):  # some moves are made every other sweep
             times = [time.perf_counter()]
-            matrices = sampler.draw_features(state)
+            gathered = sampler.draw_features(state)
             times.append(time.perf_counter())
-            matrices = sampler.move_features(state, matrices)
+            gathered = sampler.move_features(state, gathered)
             times.append(time.perf_counter())
             sampler.draw_alpha(state)
-            sampler.draw_weights(state, matrices)
+            sampler.draw_weights(state, gathered)
             sampler.move_scales(state)
             steps = OneShard(problem, state)
             sampler.move_weights(state, steps)

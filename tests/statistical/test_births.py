@@ -15,7 +15,7 @@ from glfm.kinds.categorical import Categorical
 from glfm.sampling.collapsed import CollapsedSampler
 from glfm.sampling.messages import BirthMessage, FlipMessage
 from glfm.sampling.parallel import ParallelSweep, shard_bounds
-from glfm.sampling.parameters import draw_alpha, draw_weights, feature_prior
+from glfm.sampling.parameters import draw_alpha, draw_weights, given_of
 from glfm.sampling.priors import Priors
 from glfm.sampling.problem import LocalProblem
 from glfm.sampling.shard import Shard
@@ -66,12 +66,13 @@ class OnlyBirths:
         ]
         group = LocalShards(shards)
         steps = ParallelSweep(problem, group)
-        sums = steps.sums(state)
+        sums = steps.sums(state, given_of(problem, state))
         draw_alpha(problem, state)
         draw_weights(problem, state, sums.ZZ, sums.ZY, sums.squares)
         steps.move_scales(state, False)
+        given = given_of(problem, state)
         for _ in range(N_TIMES):
-            steps.births(state)
+            steps.births(state, given)
         group.call_each(Shard.flip_cells_out, self._messages(state, group.call(Shard.count, state.width)))
         room = max(shard.Z.shape[1] for shard in shards)
         Z = np.zeros((problem.n_rows, room), dtype=np.uint8)
@@ -85,18 +86,15 @@ class OnlyBirths:
         problem, bias = self.problem, int(self.problem.priors.bias)
         log_odds = np.zeros(state.width)
         draw_log_odds(state.rng, np.sum(counts, axis=0)[bias:], problem.n_rows, log_odds[bias:])
-        inv_sd = 1.0 / np.sqrt(problem.per_pseudo_column(state.variance))
+        given = given_of(problem, state)
         return [
             FlipMessage(
                 rng=fork(state.rng),
-                weights=state.B * inv_sd,
+                weights=state.B * given.inv_sd,
                 log_odds=log_odds,
-                inv_sd=inv_sd,
                 is_guest=False,
                 elsewhere=np.zeros(state.width, dtype=np.int64),
-                prior=feature_prior(problem, state.alpha),
-                variance=state.variance,
-                theta=tuple(state.theta),
+                given=given,
             )
             for _ in counts
         ]

@@ -7,8 +7,8 @@ import pytest
 
 import glfm.sampling.shard
 from glfm.kernels import cells_out
-from glfm.kernels.arrays import Matrices, ObservedCells
-from glfm.sampling.collapsed import CollapsedSampler
+from glfm.kernels.arrays import ObservedCells
+from glfm.sampling.collapsed import CollapsedSampler, Gathered
 from glfm.sampling.problem import Problem
 from glfm.sampling.state import State
 from glfm.testing import visit
@@ -27,11 +27,11 @@ WIDE = problem([TWO_LEVELS] * 3, [[0, 1, 0], [0, 1, 1], [1, 1, 0]], alpha=2.0, w
 class CellsOut(CollapsedSampler):
     """Changes the features of rows only with cells integrated out, and moves no whole feature."""
 
-    def draw_features(self, state: State, stop: object = None) -> Matrices:
+    def draw_features(self, state: State, stop: object = None) -> Gathered:
         return self.gather(state)
 
-    def move_features(self, state: State, matrices: Matrices) -> Matrices:
-        return matrices
+    def move_features(self, state: State, gathered: Gathered) -> Gathered:
+        return gathered
 
     def births(self, state: State, steps: object = None) -> None:
         """Let no feature be born or die as a whole."""

@@ -32,7 +32,7 @@ def test_noise_variance_and_weights() -> None:
     start = rng.random((8, 3)) < 0.6
     state = State.start(problem, np.random.SeedSequence(1), start)
     sampler = CollapsedSampler(problem)
-    matrices = sampler.draw_features(state)
+    gathered = sampler.draw_features(state)
     Z = state.Z[:, : state.width].astype(np.float64)
     assert state.width > 2
     y, before = state.Y[:, 0].copy(), state.variance.copy()
@@ -44,7 +44,7 @@ def test_noise_variance_and_weights() -> None:
     draws = np.empty((N_DRAWS, 2 + 2 * state.width))
     for t in range(N_DRAWS):
         state.variance[:] = before
-        sampler.draw_weights(state, matrices)
+        sampler.draw_weights(state, gathered)
         s2, b = state.variance[0], state.B[:, 0]
         standard = (b - mean) / np.sqrt(s2)
         draws[t] = np.log(s2), 1.0 / s2, *b, *np.outer(standard, standard)[0]

@@ -8,8 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 from glfm.frames.column import FloatArray
-from glfm.kernels.arrays import Matrices
-from glfm.sampling.collapsed import CollapsedSampler
+from glfm.sampling.collapsed import CollapsedSampler, Gathered
 from glfm.sampling.priors import Priors
 from glfm.sampling.problem import LocalProblem, Problem
 from glfm.sampling.state import State
@@ -41,12 +40,12 @@ class StaleSampler(GivenCells):
     The chain has the right posterior but crawls: a y that was drawn from the present z argues for it.
     """
 
-    def draw_features(self, state: State, stop: Event | None = None) -> Matrices:
+    def draw_features(self, state: State, stop: Event | None = None) -> Gathered:
         problem = self.problem
         self.problem = LocalProblem(problem.kinds, np.zeros_like(problem.x), problem.priors, problem.pinned)
-        matrices = super().draw_features(state, stop)
+        gathered = super().draw_features(state, stop)
         self.problem = problem
-        return matrices
+        return gathered
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from glfm.kernels import scores_cells_out
 from glfm.kernels.random import fork
 from glfm.kinds import Kind
 from glfm.sampling.messages import FlipMessage
-from glfm.sampling.parameters import feature_prior
+from glfm.sampling.parameters import given_of
 from glfm.sampling.priors import Priors
 from glfm.sampling.problem import LocalProblem
 from glfm.sampling.shard import Shard
@@ -101,18 +101,16 @@ def scores(case: Case, n_moves: int = N_MOVES) -> pd.DataFrame:
     for theta in state.theta:
         theta[1:] = HIGH
     shard, n_pseudo = Shard(problem, state.Z, state.Y), problem.n_pseudo
+    given = given_of(problem, state)
     visited = np.empty((n_moves, 2))
     for found in visited:
         message = FlipMessage(
             rng=fork(state.rng),
             weights=WEIGHTS[:, :n_pseudo].copy(),
             log_odds=LOG_ODDS,
-            inv_sd=np.ones(n_pseudo),
             is_guest=True,
             elsewhere=np.ones(3, dtype=np.int64),
-            prior=feature_prior(problem, 1.0),
-            variance=np.ones(len(case.x)),
-            theta=tuple(state.theta),
+            given=given,
         )
         shard.move_scores(message)
         found[:] = shard.Z[0, 1:3]

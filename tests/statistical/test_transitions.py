@@ -6,9 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from glfm.frames.column import FloatArray
 from glfm.kinds import KINDS, Kind
-from glfm.sampling.collapsed import CollapsedSampler
+from glfm.sampling.collapsed import CollapsedSampler, Gathered
 from glfm.sampling.priors import Priors
 from glfm.sampling.problem import LocalProblem, Problem
 from glfm.sampling.state import State
@@ -57,8 +56,8 @@ def scores(transition: str, model: str, n_prior: int, **arguments: object) -> pd
 class Overconfident(CollapsedSampler):
     """Takes the noise for half of what it is."""
 
-    def _inv_sd(self, state: State) -> FloatArray:
-        return 2.0 * super()._inv_sd(state)
+    def gather(self, state: State) -> Gathered:
+        return super().gather(replace(state, variance=0.25 * state.variance))
 
 
 def with_priors(**wrong: object) -> object:

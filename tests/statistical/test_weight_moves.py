@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from glfm.kinds import Kind
 from glfm.sampling import weight_moves
 from glfm.sampling.parallel import ParallelSweep, shard_bounds
+from glfm.sampling.parameters import given_of
 from glfm.sampling.priors import Priors
 from glfm.sampling.problem import LocalProblem
 from glfm.sampling.shard import Shard
@@ -90,7 +91,7 @@ def scores(case: Case, n_shards: int, weight_variance: float = 1.0, n_moves: int
     sweep = ParallelSweep(problem, LocalShards(shards))
     visited = np.empty((n_moves, 2))
     for weights in visited:
-        sweep.move_weights(state)
+        sweep.move_weights(state, given_of(problem, state))
         weights[:] = state.B.ravel()
     found = moments(*visited.T)
     return score_table(list(found), np.column_stack(list(found.values())), expected(case))

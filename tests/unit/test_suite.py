@@ -17,7 +17,6 @@ PROTOCOLS = {"_repr_png_", "_repr_html_", "_asdict", "_fields", "_replace", "_ex
 INSIDE = {
     "end_to_end/killed_fits.py": {"_write_array"},
     "end_to_end/test_cluster.py": {"_current", "_watch"},
-    "statistical/test_transitions.py": {"_inv_sd"},
     "unit/plots/test_plot.py": {"_preprocess_math"},
     "unit/sampling/test_faults.py": {"_make_room", "_solved"},
     "unit/storage/test_stops.py": {"_sums"},

@@ -120,6 +120,33 @@ def log_drop_ratio(
 
 
 @kernel
+def drop_or_add(
+    rng: Rng,
+    matrices: Matrices,
+    counts: Floats,
+    prior: FeaturePrior,
+    n_free: int,
+    n_sizes: int,
+    n_proposals: int,
+) -> tuple[int, int]:
+    """Propose to drop a feature, until one is to be dropped or the turn is on a new one to be scattered.
+
+    `counts` are the rows of each feature. Return the feature to drop, or the number of features if one is to
+    be added, or -1; and how many proposals are left.
+    """
+    width = counts.size
+    for left in range(n_proposals - 1, -1, -1):
+        if uniform(rng) < SHARE_OF_ADDITIONS:
+            return width, left
+        if width > prior.bias:
+            k = prior.bias + integer_below(rng, width - prior.bias)
+            log_ratio = log_drop_ratio(matrices, width, k, counts[k], prior, n_free, n_sizes)
+            if math.log(uniform(rng)) < log_ratio:
+                return k, left
+    return -1, 0
+
+
+@kernel
 def log_add_ratio(
     matrices: Matrices,
     width: int,

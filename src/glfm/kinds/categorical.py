@@ -87,7 +87,7 @@ class Categorical(LevelledKind):
         alone = np.asarray(self.shares) == 0.0
         return np.where(alone, np.cumsum(alone) - 1, alone.sum())
 
-    @property
+    @cached_property
     def _n_groups(self) -> int:
         return int(self._group.max()) + 1
 

@@ -265,7 +265,7 @@ class NumberScale(Kind):
         hit = values[at] == x
         return np.where(hit, lower[at], point), np.where(hit, upper[at], point)
 
-    @property
+    @cached_property
     def support(self) -> tuple[float, float]:
         low, high = self.link.range
         first, last = self.open_ends

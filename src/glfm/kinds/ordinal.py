@@ -87,6 +87,14 @@ class Ordinal(LevelledKind):
         codes = np.where(np.isnan(x), 0, x).astype(np.intp)
         return np.where(np.isnan(x), np.nan, edges[codes]), edges[codes + 1], 0.0
 
+    def bounds_of_cells(
+        self, x: FloatArray, evidence: Evidence, theta: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        codes, edges = evidence[0], _edges(theta)
+        upper = edges[1:][codes]
+        edges[-1] = np.nan  # the last end, which the code -1 of a hole takes
+        return edges[codes], upper
+
     def probabilities(self, location: FloatArray, variance: float, theta: FloatArray) -> FloatArray:
         edges = _edges(theta)
         mean, sd = location[:, 0], math.sqrt(variance)
@@ -109,7 +117,9 @@ class Ordinal(LevelledKind):
 
 def _edges(theta: FloatArray) -> FloatArray:
     """Return the ends of all levels' intervals."""
-    return np.concatenate(([-np.inf], theta, [np.inf]))
+    edges = np.empty(theta.size + 2)
+    edges[0], edges[1:-1], edges[-1] = -np.inf, theta, np.inf
+    return edges
 
 
 @kernel

@@ -48,7 +48,7 @@ class CellIntervals:
                 low[:, d] = high[:, d] = kind.largest(x[:, d])
             else:
                 low[:, d], high[:, d], _ = interval
-        self._initial = CellBounds(low, high, *problem.cell_forms)
+        self._initial = CellBounds(low, high, *problem.layout.cell_forms)
 
     def bounds(self, draw: Draw, some: slice = _ALL) -> CellBounds:
         """Return the bounds of some rows' cells, with the thresholds of a draw."""

@@ -10,9 +10,8 @@ import numpy as np
 from glfm.frames.column import FloatArray
 from glfm.kernels.arrays import Birth
 from glfm.kernels.random import fork, gamma, integer_below, uniform
-from glfm.sampling.messages import BirthMessage, Counts, FitMessage, FittedFeature
-from glfm.sampling.parameters import Shared, feature_prior
-from glfm.sampling.problem import Problem
+from glfm.sampling.messages import BirthMessage, Counts, FitMessage, FittedFeature, Given, all_but
+from glfm.sampling.parameters import Shared
 from glfm.sampling.shard import Shard
 from glfm.sampling.shard_group import ShardGroup
 
@@ -23,9 +22,7 @@ TRUST = 0.5  # how much of their log ratio, which errs by much, is believed
 _LOG_2PI = math.log(2.0 * math.pi)
 
 
-def move_births(
-    problem: Problem, shards: ShardGroup, shared: Shared, counts: Sequence[Counts]
-) -> list[Counts]:
+def move_births(shards: ShardGroup, shared: Shared, given: Given, counts: Sequence[Counts]) -> list[Counts]:
     """Propose, a fixed number of times, that a feature be born or that one die.
 
     Each is a Metropolis step given weights, noise and thresholds. The feature has weights w, and every row
@@ -38,8 +35,10 @@ def move_births(
 
     Parameters
     ----------
-    problem, shards, shared
+    shards, shared
         The chain; the features of the shards, `shared.width` and `shared.B` follow every move.
+    given
+        Prior of the features, noise and thresholds.
     counts
         How many rows of each shard have each feature.
 
@@ -48,7 +47,7 @@ def move_births(
     list of arrays
         The counts after the moves.
     """
-    births = _Births(problem, shards, shared, list(counts))
+    births = _Births(shards, shared, given, list(counts))
     for _ in range(N_TRIES):
         if uniform(shared.rng) < 0.5:
             births.propose_birth()
@@ -60,25 +59,22 @@ def move_births(
 def log_prior(weights: FloatArray, share: float, alpha: float, weight_variance: float) -> float:
     """Return the log density of one more feature, of weights w and probability pi: alpha / pi p(w)."""
     log_norm = weights.size * (math.log(weight_variance) + _LOG_2PI)
-    return math.log(alpha / share) - 0.5 * (float(weights @ weights) / weight_variance + log_norm)
+    return math.log(alpha / share) - 0.5 * (float(weights.dot(weights)) / weight_variance + log_norm)
 
 
 class _Births:
     """The features of a chain while they come and go."""
 
-    def __init__(self, problem: Problem, shards: ShardGroup, shared: Shared, counts: list[Counts]) -> None:
+    def __init__(self, shards: ShardGroup, shared: Shared, given: Given, counts: list[Counts]) -> None:
         self.counts = counts
-        self._problem, self._shards, self._shared = problem, shards, shared
-        self._prior = feature_prior(problem, shared.alpha)
-        self._inv_sd = 1.0 / np.sqrt(problem.per_pseudo_column(shared.variance))
-        self._theta = tuple(one.copy() for one in shared.theta)
+        self._shards, self._shared, self._given, self._prior = shards, shared, given, given.prior
 
     def propose_birth(self) -> None:
         """Propose a feature at a random place."""
         shared, prior, width = self._shared, self._prior, self._shared.width
         if width >= prior.max_width:
             return
-        weights = shared.B * self._inv_sd
+        weights = shared.B * self._given.inv_sd
         birth, fitted = self._fit(Birth(weights, np.zeros(weights.shape[1]), 0.5, width, True))
         log_ratio = self._log_ratio(birth, fitted)
         screened = _screen(fitted.log_likelihood + log_ratio)
@@ -94,7 +90,7 @@ class _Births:
         layout = np.arange(width + 1)
         place = prior.bias + integer_below(shared.rng, width - prior.bias + 1)
         layout[[place, width]] = layout[[width, place]]
-        shared.B = np.vstack([shared.B, birth.new / self._inv_sd])
+        shared.B = np.concatenate([shared.B, [birth.new / self._given.inv_sd]])
         self.counts = [np.append(one, m) for one, m in zip(self.counts, rows, strict=True)]
         self._rearrange(layout)
 
@@ -107,7 +103,7 @@ class _Births:
         m = float(sum(int(one[k]) for one in self.counts))
         share = gamma(shared.rng, m)
         share /= share + gamma(shared.rng, prior.n_rows - m + 1.0)
-        weights = shared.B * self._inv_sd
+        weights = shared.B * self._given.inv_sd
         new = weights[k].copy()
         weights[k] = 0.0
         birth, fitted = self._fit(Birth(weights, new, float(share), k, False))
@@ -120,7 +116,7 @@ class _Births:
         log_ratio += math.fsum(one[0] for one in found)
         if self._accepts(screened - log_ratio):
             self._shards.send_each(Shard.settle_birth, messages)
-            self._rearrange(np.delete(np.arange(width), k))
+            self._rearrange(all_but(k, width))
 
     def _accepts(self, log_ratio: float) -> bool:
         return math.log(uniform(self._shared.rng)) < log_ratio
@@ -129,7 +125,7 @@ class _Births:
         """Fit a feature given the others and a seed, which chooses rows of a shard to fit it to."""
         shared, n_shards = self._shared, self._shards.n_shards
         chosen = integer_below(shared.rng, n_shards)
-        known = fork(shared.rng), birth, shared.variance.copy(), self._theta, self._prior.n_rows
+        known = fork(shared.rng), birth, self._given
         messages = [FitMessage(*known, is_chosen=i == chosen) for i in range(n_shards)]
         fitted = self._shards.call_each(Shard.fit_feature, messages)[chosen]
         assert fitted is not None
@@ -146,9 +142,8 @@ class _Births:
         return log_ratio - fitted.log_density - math.log(n_features)
 
     def _messages(self, birth: Birth) -> list[BirthMessage]:
-        shared = self._shared
-        known = birth, self._inv_sd, shared.variance.copy(), self._theta
-        return [BirthMessage(fork(shared.rng), *known) for _ in range(self._shards.n_shards)]
+        rng, n_shards = self._shared.rng, self._shards.n_shards
+        return [BirthMessage(fork(rng), birth, self._given) for _ in range(n_shards)]
 
     def _rearrange(self, layout: Counts) -> None:
         """Let feature j be what feature `layout[j]` was."""

@@ -13,15 +13,14 @@ from glfm.frames.column import FloatArray
 from glfm.kernels.arrays import Matrices
 from glfm.kernels.feature_moves import (
     N_PROPOSALS,
-    SHARE_OF_ADDITIONS,
+    drop_or_add,
     log_add_ratio,
-    log_drop_ratio,
     log_replace_ratio,
 )
 from glfm.kernels.matrices import refresh
 from glfm.kernels.random import fork, integer_below, uniform
-from glfm.sampling.messages import ScatterMessage, Sums
-from glfm.sampling.parameters import Shared, feature_prior
+from glfm.sampling.messages import Given, ScatterMessage, Sums, add_up, all_but
+from glfm.sampling.parameters import Shared
 from glfm.sampling.problem import Problem
 from glfm.sampling.shard import Shard
 from glfm.sampling.shard_group import ShardGroup
@@ -29,7 +28,9 @@ from glfm.sampling.shard_group import ShardGroup
 _N_EXCHANGES = 2  # exclusive ors proposed per sweep, each of which takes a call of the shards
 
 
-def move_features(problem: Problem, shards: ShardGroup, shared: Shared, sums: Sums, n_free: int) -> Sums:
+def move_features(
+    problem: Problem, shards: ShardGroup, shared: Shared, given: Given, sums: Sums, n_free: int
+) -> Sums:
     """Let features become their complements, come, go, and become "this or that but not both".
 
     Each is a Metropolis step given the pseudo-observations, weights integrated out. Shards are
@@ -39,6 +40,8 @@ def move_features(problem: Problem, shards: ShardGroup, shared: Shared, sums: Su
     ----------
     problem, shards, shared
         The chain; the features of the shards and `shared.width` follow every move.
+    given
+        Prior of the features, noise and thresholds.
     sums
         Over all rows.
     n_free
@@ -49,7 +52,7 @@ def move_features(problem: Problem, shards: ShardGroup, shared: Shared, sums: Su
     Sums
         Over all rows, after the moves.
     """
-    moves = _Moves(problem, shards, shared, sums)
+    moves = _Moves(shards, shared, given, sums)
     if problem.priors.weighted:  # whose scores have no complement
         moves.add_or_drop(n_free)
         return Sums(moves.ZZ, moves.ZY, sums.squares, sums.order, moves.counts.astype(np.int64))
@@ -66,15 +69,14 @@ def move_features(problem: Problem, shards: ShardGroup, shared: Shared, sums: Su
 class _Moves:
     """The sums of a chain while its features move, and the matrices that follow from them."""
 
-    def __init__(self, problem: Problem, shards: ShardGroup, shared: Shared, sums: Sums) -> None:
-        self._problem, self._shards, self._shared = problem, shards, shared
-        self._prior = feature_prior(problem, shared.alpha)
+    def __init__(self, shards: ShardGroup, shared: Shared, given: Given, sums: Sums) -> None:
+        self._shards, self._shared, self._prior, self._inv_sd = shards, shared, given.prior, given.inv_sd
         self._set(sums.ZZ, sums.ZY, sums.counts)
 
     def _set(self, ZZ: FloatArray, ZY: FloatArray, counts: NDArray[Any]) -> None:
         """Take new sums; `counts` are the rows of each feature."""
         width = len(ZZ)
-        self.counts = counts
+        self.counts = np.ascontiguousarray(counts, dtype=np.float64)
         self.ZZ, self.ZY = np.ascontiguousarray(ZZ), np.ascontiguousarray(ZY)
         solved = np.empty((width, width)), np.empty_like(self.ZY), np.empty((width, width))
         self._matrices = Matrices(self.ZZ, self.ZY, *solved)
@@ -83,10 +85,6 @@ class _Moves:
 
     def _accepts(self, log_ratio: float) -> bool:
         return math.log(uniform(self._shared.rng)) < log_ratio
-
-    def _in_noise_units(self, sums: FloatArray) -> FloatArray:
-        inv_sd = 1.0 / np.sqrt(self._problem.per_pseudo_column(self._shared.variance))
-        return np.asarray(sums * inv_sd)
 
     def complement(self) -> None:
         """Propose, once per feature, that it become its complement."""
@@ -103,7 +101,7 @@ class _Moves:
         j += int(j >= k)
         both, sums = _added(self._shards.call(Shard.overlap, (j, k, width)))
         products = self.ZZ[k] + self.ZZ[j] - 2.0 * both
-        self._propose_instead(k, products, self.ZY[k] + self.ZY[j] - self._in_noise_units(2.0 * sums), j)
+        self._propose_instead(k, products, self.ZY[k] + self.ZY[j] - 2.0 * sums * self._inv_sd, j)
 
     def _propose_instead(self, k: int, products: FloatArray, sums: FloatArray, j: int) -> None:
         """Propose that feature k become "k or j but not both" =: z, with products Z'z and sums z'Y."""
@@ -124,22 +122,17 @@ class _Moves:
         Every free row takes a scattered feature with the same probability, uniform between 0 and 1: so the
         number of its rows is uniform from 0 to `n_free`.
         """
-        for _ in range(N_PROPOSALS):
-            if uniform(self._shared.rng) >= SHARE_OF_ADDITIONS:
-                self._propose_drop(n_free)
-            else:
+        left = N_PROPOSALS
+        while left > 0:
+            k, left = drop_or_add(
+                self._shared.rng, self._matrices, self.counts, self._prior, n_free, n_free + 1, left
+            )
+            if k == len(self.ZZ):
                 self._propose_scatter(n_free)
-
-    def _propose_drop(self, n_free: int) -> None:
-        width, bias = len(self.ZZ), self._prior.bias
-        if width == bias:
-            return
-        k = bias + integer_below(self._shared.rng, width - bias)
-        m = float(self.counts[k])
-        if self._accepts(log_drop_ratio(self._matrices, width, k, m, self._prior, n_free, n_free + 1)):
-            rest = np.delete(np.arange(width), k)
-            self._shards.send(Shard.rearrange, rest)
-            self._set(self.ZZ[np.ix_(rest, rest)], self.ZY[rest], self.counts[rest])
+            elif k >= 0:
+                rest = all_but(k, len(self.ZZ))
+                self._shards.send(Shard.rearrange, rest)
+                self._set(self.ZZ[np.ix_(rest, rest)], self.ZY[rest], self.counts[rest])
 
     def _propose_scatter(self, n_free: int) -> None:
         shared, shards, prior, width = self._shared, self._shards, self._prior, len(self.ZZ)
@@ -151,11 +144,11 @@ class _Moves:
         products, m = products[:-1], float(products[-1])
         if m == 0:
             return
-        beside, length, sums = products[:-1], float(products[-1]), self._in_noise_units(sums)
+        beside, length, sums = products[:-1], float(products[-1]), sums * self._inv_sd
         log_ratio = log_add_ratio(self._matrices, width, beside, sums, length, m, prior, n_free, n_free + 1)
         if not self._accepts(log_ratio):
             return
-        ZZ, ZY = np.empty((width + 1, width + 1)), np.vstack([self.ZY, sums])
+        ZZ, ZY = np.empty((width + 1, width + 1)), np.concatenate([self.ZY, [sums]])
         ZZ[:width, :width], ZZ[width], ZZ[:, width] = self.ZZ, products, products
         place = prior.bias + integer_below(shared.rng, width - prior.bias + 1)
         layout = np.arange(width + 1)
@@ -167,4 +160,4 @@ class _Moves:
 
 def _added(found: Sequence[tuple[FloatArray, FloatArray]]) -> tuple[FloatArray, FloatArray]:
     """Add pairs of arrays up in shard order."""
-    return np.sum([one[0] for one in found], axis=0), np.sum([one[1] for one in found], axis=0)
+    return add_up([one[0] for one in found]), add_up([one[1] for one in found])

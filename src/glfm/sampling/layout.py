@@ -1,4 +1,4 @@
-"""Where the pseudo-observations of each column stand: what a draw must know of the columns."""
+"""Where the pseudo-observations of each column stand, and what else follows from the kinds of the columns."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glfm.frames.column import FloatArray
+from glfm.kernels.arrays import ARGMAX, INTERVAL, NoisePrior
 from glfm.kinds.base import Kind
 
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """The columns of a fit and their pseudo-columns.
+    """The columns of a fit and their pseudo-columns: what is the same whatever the cells are.
 
     Parameters
     ----------
@@ -49,6 +50,50 @@ class Layout:
     def owner(self) -> NDArray[np.intp]:
         """The column to which each free pseudo-column belongs."""
         return np.repeat(np.arange(len(self.kinds)), [kind.n_free for kind in self.kinds.values()])
+
+    @cached_property
+    def initial_theta(self) -> tuple[FloatArray, ...]:
+        """Thresholds of each column to start from, empty where there are none; to be copied."""
+        return tuple(kind.initial_theta() for kind in self.kinds.values())
+
+    @cached_property
+    def cell_forms(self) -> tuple[NDArray[np.int64], FloatArray, NDArray[np.int64]]:
+        """How the cells of each column constrain pseudo-observations: the last fields of `CellBounds`."""
+        nothing = np.empty(0)
+        intervals = [
+            kind.interval(nothing, theta)
+            for kind, theta in zip(self.kinds.values(), self.initial_theta, strict=True)
+        ]
+        forms = np.array([ARGMAX if one is None else INTERVAL for one in intervals], dtype=np.int64)
+        aux = np.array([0.0 if one is None else one[2] for one in intervals])
+        starts = np.array([0, *(part.stop for part in self.slices)], dtype=np.int64)
+        return forms, aux, starts
+
+    @cached_property
+    def columns_with_levels(self) -> NDArray[np.int64]:
+        """The columns with free pseudo-columns whose noise is not sampled: those of levels, mainly."""
+        return np.array(
+            [d for d, kind in enumerate(self.kinds.values()) if kind.n_free and not kind.samples_noise],
+            dtype=np.int64,
+        )
+
+    @cached_property
+    def columns_with_thresholds(self) -> tuple[int, ...]:
+        """The columns with thresholds."""
+        return tuple(d for d, theta in enumerate(self.initial_theta) if theta.size)
+
+    @cached_property
+    def moving_columns(self) -> tuple[int, ...]:
+        """The columns with thresholds or a scale that move."""
+        return tuple(d for d, kind in enumerate(self.kinds.values()) if kind.n_steps)
+
+    @cached_property
+    def noise(self) -> NoisePrior:
+        """The prior of the noise of every free pseudo-column."""
+        kinds = list(self.kinds.values())
+        sampled = np.array([kind.samples_noise for kind in kinds], dtype=np.bool_)
+        prior = np.array([kind.noise_prior for kind in kinds], dtype=np.float64).reshape(-1, 2)
+        return NoisePrior(sampled[self.owner], prior[self.owner, 0], prior[self.owner, 1])
 
     def kind(self, d: int) -> Kind:
         """Return the kind of column number `d`."""

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import reduce
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,8 +23,27 @@ def add_up(parts: Sequence[Array]) -> Array:
     return parts[0] if len(parts) == 1 else reduce(np.add, parts)
 
 
-@dataclass(frozen=True, eq=False)
-class FlipMessage:
+def all_but(k: int, width: int) -> Counts:
+    """Return the layout in which feature k is gone."""
+    layout = np.arange(width - 1)
+    layout[k:] += 1
+    return layout
+
+
+class Given(NamedTuple):
+    """Prior of the features, noise and thresholds as steps are given them, in arrays that nobody changes.
+
+    Per column the variance of the noise, its root, and the thresholds; per pseudo-column one over the root.
+    """
+
+    prior: FeaturePrior
+    variance: FloatArray
+    sd: FloatArray
+    inv_sd: FloatArray
+    theta: tuple[FloatArray, ...]
+
+
+class FlipMessage(NamedTuple):
     """Inputs for updating the features of a shard's rows, with weights in units of the noise.
 
     `elsewhere` counts the rows of other shards that have each feature; it is zero but for the guest shard.
@@ -34,16 +52,12 @@ class FlipMessage:
     rng: Rng
     weights: FloatArray
     log_odds: FloatArray
-    inv_sd: FloatArray
     is_guest: bool
     elsewhere: Counts
-    prior: FeaturePrior
-    variance: FloatArray  # of the noise, per column
-    theta: tuple[FloatArray, ...]
+    given: Given
 
 
-@dataclass(frozen=True, eq=False)
-class Flipped:
+class Flipped(NamedTuple):
     """Features after a shard's rows were updated: rows per feature, their order, weights of new features."""
 
     counts: Counts
@@ -51,8 +65,7 @@ class Flipped:
     new_weights: FloatArray
 
 
-@dataclass(frozen=True, eq=False)
-class Sums:
+class Sums(NamedTuple):
     """Sums over rows: Z'Z, Z'Y in units of the noise, y'y, rows per feature; and the features' order."""
 
     ZZ: FloatArray
@@ -62,8 +75,7 @@ class Sums:
     counts: Counts
 
 
-@dataclass(frozen=True, eq=False)
-class ProposalMessage:
+class ProposalMessage(NamedTuple):
     """Proposed edges between the levels of some columns, and a factor for the means of their cells."""
 
     columns: tuple[int, ...]
@@ -73,8 +85,7 @@ class ProposalMessage:
     scales: tuple[float, ...]
 
 
-@dataclass(frozen=True, eq=False)
-class WeightMessage:
+class WeightMessage(NamedTuple):
     """Inputs for moves of weights with pseudo-observations integrated out."""
 
     rng: Rng
@@ -82,8 +93,7 @@ class WeightMessage:
     theta: tuple[FloatArray, ...]
 
 
-@dataclass(frozen=True, eq=False)
-class WeightSlopes:
+class WeightSlopes(NamedTuple):
     """Per move: the log probability of the cells, its slopes by the weights, and minus their derivatives."""
 
     values: FloatArray
@@ -91,8 +101,7 @@ class WeightSlopes:
     bends: FloatArray
 
 
-@dataclass(frozen=True, eq=False)
-class CellMessage:
+class CellMessage(NamedTuple):
     """Inputs for drawing pseudo-observations given features."""
 
     rng: Rng
@@ -101,8 +110,7 @@ class CellMessage:
     theta: tuple[FloatArray, ...]
 
 
-@dataclass(frozen=True, eq=False)
-class ScatterMessage:
+class ScatterMessage(NamedTuple):
     """A proposed feature, which every row has with probability `share`."""
 
     rng: Rng
@@ -110,8 +118,7 @@ class ScatterMessage:
     width: int
 
 
-@dataclass(frozen=True, eq=False)
-class StartMessage:
+class StartMessage(NamedTuple):
     """Inputs for a sample of at most `most` rows in which features to start from are looked for."""
 
     rng: Rng
@@ -120,8 +127,7 @@ class StartMessage:
     most: int
 
 
-@dataclass(frozen=True, eq=False)
-class CutMessage:
+class CutMessage(NamedTuple):
     """Inputs for the features, and the pseudo-observations, that the rows start with."""
 
     rng: Rng
@@ -130,8 +136,7 @@ class CutMessage:
     found: StartFeatures
 
 
-@dataclass(frozen=True, eq=False)
-class FitMessage:
+class FitMessage(NamedTuple):
     """Inputs for fitting a feature to residuals of rows of one shard, which is chosen.
 
     If it is to be born, `birth.new` and `birth.share` are yet to be drawn.
@@ -139,14 +144,11 @@ class FitMessage:
 
     rng: Rng
     birth: Birth
-    variance: FloatArray
-    theta: tuple[FloatArray, ...]
-    n_rows: int
+    given: Given
     is_chosen: bool
 
 
-@dataclass(frozen=True, eq=False)
-class FittedFeature:
+class FittedFeature(NamedTuple):
     """Weights of a feature in units of the noise, and the probability that a row has it.
 
     `log_density` is that of proposing both, `log_likelihood` about the log-likelihood ratio of the feature.
@@ -158,12 +160,9 @@ class FittedFeature:
     log_likelihood: float
 
 
-@dataclass(frozen=True, eq=False)
-class BirthMessage:
+class BirthMessage(NamedTuple):
     """Inputs for judging, and then for making, the birth or death of a feature."""
 
     rng: Rng
     birth: Birth
-    inv_sd: FloatArray
-    variance: FloatArray
-    theta: tuple[FloatArray, ...]
+    given: Given

@@ -22,8 +22,8 @@ from glfm.kernels.random import fork, integer_below
 from glfm.kernels.scores import draw_factors
 from glfm.sampling.births import move_births
 from glfm.sampling.feature_moves import move_features
-from glfm.sampling.messages import CellMessage, Counts, FlipMessage, ProposalMessage, Sums, add_up
-from glfm.sampling.parameters import Shared, draw_alpha, draw_weights, feature_prior
+from glfm.sampling.messages import CellMessage, Counts, FlipMessage, Given, ProposalMessage, Sums, add_up
+from glfm.sampling.parameters import Shared, draw_alpha, draw_weights, given_of
 from glfm.sampling.problem import LocalProblem, Problem
 from glfm.sampling.shard import Shard
 from glfm.sampling.shard_group import LocalShards, ShardGroup
@@ -94,7 +94,7 @@ class HybridSampler:
             for part, (begin, end) in zip(self._parts, self._bounds, strict=True)
         ]
         # A thread of a pool that is busy compiling would keep an interrupted process alive.
-        pool = self.pool if self.is_compiled else None
+        pool = self.pool if self.pool is not None and self.is_compiled else None
         group = LocalShards(shards, pool)
         ParallelSweep(self.problem, group, self.problem.n_free_rows).sweep(state, adapt)
         room = max(shard.Z.shape[1] for shard in shards)
@@ -133,71 +133,75 @@ class ParallelSweep:
         """Make one sweep; before the first, what rows share settles."""
         if shared.sweep == 0:
             self.settle(shared, adapt)
-        weighted = self.problem.priors.weighted
-        sums = self.flip(shared) if weighted else self.sums(shared)
+        problem, weighted = self.problem, self.problem.priors.weighted
+        given = given_of(problem, shared)
+        sums = self.flip(shared, given) if weighted else self.sums(shared, given)
         if self._moves:
-            sums = move_features(self.problem, self.shards, shared, sums, self._n_free)
+            sums = move_features(problem, self.shards, shared, given, sums, self._n_free)
             self._counts = None
-        draw_alpha(self.problem, shared)
-        draw_weights(self.problem, shared, sums.ZZ, sums.ZY, sums.squares)
+        draw_alpha(problem, shared)
+        draw_weights(problem, shared, sums.ZZ, sums.ZY, sums.squares)
         if weighted:
             self.rescale(shared, sums)
         self.move_scales(shared, adapt)
-        self.move_weights(shared)
+        given = given_of(problem, shared)
+        self.move_weights(shared, given)
         if weighted and shared.sweep % 2 == 0:  # as costly as the rest of a sweep
-            self.move_scores(shared)
+            self.move_scores(shared, given)
         elif weighted:
-            self.draw_cells(shared)
+            self.draw_cells(shared, given)
         else:
-            self.births(shared)
-            self.flip_cells_out(shared)
+            self.births(shared, given)
+            self.flip_cells_out(shared, given)
         shared.sweep += 1
 
     def settle(self, shared: Shared, adapt: bool) -> None:
         """Draw everything but the features of a start, so that the first flips do not undo it."""
         for _ in range(N_SETTLE):
-            sums = self.sums(shared)
+            sums = self.sums(shared, given_of(self.problem, shared))
             draw_weights(self.problem, shared, sums.ZZ, sums.ZY, sums.squares)
             self.move_scales(shared, adapt)
-            self.move_weights(shared)
-            self.draw_cells(shared)
+            given = given_of(self.problem, shared)
+            self.move_weights(shared, given)
+            self.draw_cells(shared, given)
 
-    def sums(self, shared: Shared) -> Sums:
+    def sums(self, shared: Shared, given: Given) -> Sums:
         """Sums over all rows."""
-        inv_sd = 1.0 / np.sqrt(self.problem.per_pseudo_column(shared.variance))
-        found = self.shards.call(Shard.sums, (shared.width, inv_sd))
+        found = self.shards.call(Shard.sums, (shared.width, given.inv_sd))
+        if len(found) == 1:
+            return found[0]
         ZZ, ZY, squares, counts = (
             add_up([getattr(one, name) for one in found]) for name in ("ZZ", "ZY", "squares", "counts")
         )
         return Sums(ZZ, ZY, squares, np.arange(shared.width), counts)
 
-    def flip(self, shared: Shared) -> Sums:
+    def flip(self, shared: Shared, given: Given) -> Sums:
         """Features given weights: all shards at once, births in one of them; return the sums."""
-        messages, guest = self._flip_messages(shared)
+        messages, guest = self._flip_messages(shared, given)
         return self._add_up(shared, self.shards.call_each(Shard.flip, messages), guest)
 
-    def births(self, shared: Shared) -> None:
+    def births(self, shared: Shared, given: Given) -> None:
         """Whole features are born and die given weights, with pseudo-observations integrated out.
 
         Only cells with more than two levels have pseudo-observations that are valid afterwards.
         """
         counts = self._counts or self.shards.call(Shard.count, shared.width)
-        self._counts = move_births(self.problem, self.shards, shared, counts)
+        self._counts = move_births(self.shards, shared, given, counts)
 
-    def move_scores(self, shared: Shared) -> None:
+    def move_scores(self, shared: Shared, given: Given) -> None:
         """Scores given weights, with pseudo-observations integrated out, which are drawn afterwards."""
-        self.shards.send_each(Shard.move_scores, self._flip_messages(shared)[0])
+        self.shards.send_each(Shard.move_scores, self._flip_messages(shared, given)[0])
         self._counts = None
 
-    def flip_cells_out(self, shared: Shared) -> None:
+    def flip_cells_out(self, shared: Shared, given: Given) -> None:
         """Features given weights, with pseudo-observations integrated out, which are drawn afterwards."""
-        messages, guest = self._flip_messages(shared)
+        messages, guest = self._flip_messages(shared, given)
         found = self.shards.call_each(Shard.flip_cells_out, messages)
-        layout, _ = self._rearrange([one.counts for one in found], found[guest].order)
-        shared.B = np.vstack([shared.B, found[guest].new_weights])[layout]
-        shared.width = layout.size
+        layout = self._rearrange(shared, [one.counts for one in found], found[guest].order)
+        if layout is not None:
+            shared.B = np.concatenate([shared.B, found[guest].new_weights])[layout]
 
-    def _flip_messages(self, shared: Shared) -> tuple[list[FlipMessage], int]:
+    def _flip_messages(self, shared: Shared, given: Given) -> tuple[list[FlipMessage], int]:
         """Return what each shard is told to flip its features, and the guest shard."""
         problem, shards = self.problem, self.shards
         bias, width = int(problem.priors.bias), shared.width
@@ -205,39 +209,37 @@ class ParallelSweep:
         total = add_up(counts)
         log_odds = np.zeros(width)
         draw_log_odds(shared.rng, total[bias:], problem.n_rows, log_odds[bias:])
-        inv_sd = 1.0 / np.sqrt(problem.per_pseudo_column(shared.variance))
         guest = integer_below(shared.rng, shards.n_shards)
-        theta = tuple(one.copy() for one in shared.theta)
+        weights = shared.B * given.inv_sd
         messages = [
             FlipMessage(
                 rng=fork(shared.rng),
-                weights=shared.B * inv_sd,
+                weights=weights,
                 log_odds=log_odds,
-                inv_sd=inv_sd,
                 is_guest=i == guest,
                 elsewhere=total - here if i == guest else np.zeros_like(total),
-                prior=feature_prior(problem, shared.alpha),
-                variance=shared.variance.copy(),
-                theta=theta,
+                given=given,
             )
             for i, here in enumerate(counts)
         ]
         return messages, guest
 
-    def _rearrange(self, counts: Sequence[Counts], order: Counts) -> tuple[Counts, Counts]:
+    def _rearrange(self, shared: Shared, counts: Sequence[Counts], order: Counts) -> Counts | None:
         """Let features follow each other as they are visited, without the empty ones; `counts` by shard.
 
-        Return the layout and the rows of each feature before.
+        Return the layout, or None if they stay as they are.
         """
         bias = int(self.problem.priors.bias)
         width = bias + order.size
-        padded = [_padded(one, width) for one in counts]
-        total = add_up(padded)
-        order = np.concatenate((np.arange(bias), order))
-        layout = order[(order < bias) | (total[order] > 0)]
-        self._counts = [one[layout] for one in padded]
+        self._counts = [_padded(one, width) for one in counts]
+        total = add_up(self._counts)
+        if width == shared.width and total.all():  # only births change the order of visits
+            return None
+        layout = np.concatenate((np.arange(bias), order[total[order] > 0]))
+        self._counts = [one[layout] for one in self._counts]
         self.shards.send(Shard.rearrange, layout)
-        return layout, total
+        shared.width = layout.size
+        return layout
 
     def _add_up(self, shared: Shared, found: Sequence[Sums], guest: int) -> Sums:
         """Add the sums in shard order, and let features follow each other as they are visited."""
@@ -248,9 +250,11 @@ class ParallelSweep:
             ZZ[:known, :known] += one.ZZ
             ZY[:known] += one.ZY
             squares += one.squares
-        layout, counts = self._rearrange([one.counts for one in found], found[guest].order)
-        shared.width = layout.size
-        return Sums(ZZ[np.ix_(layout, layout)], ZY[layout], squares, layout, counts[layout])
+        layout = self._rearrange(shared, [one.counts for one in found], found[guest].order)
+        if layout is not None:
+            ZZ, ZY = ZZ[np.ix_(layout, layout)], ZY[layout]
+        assert self._counts is not None
+        return Sums(ZZ, ZY, squares, np.arange(shared.width), add_up(self._counts))
 
     def rescale(self, shared: Shared, sums: Sums) -> None:
         """Make the scores of each feature longer and its weights shorter, or the other way round."""
@@ -272,7 +276,7 @@ class ParallelSweep:
                 continue
             message = ProposalMessage(
                 columns=tuple(move.column for move in moves),
-                weights=np.column_stack([shared.B[:, move.place] for move in moves]),
+                weights=shared.B.take([move.place for move in moves], axis=1),
                 probits=tuple(move.probit for move in moves),
                 new_edges=tuple(move.new_edges for move in moves),
                 scales=tuple(math.exp(move.log_scale) for move in moves),
@@ -282,34 +286,33 @@ class ParallelSweep:
                 gains = add_up([one[i] for one in found])
                 move.settle(shared, gains, self.problem.priors.weight_variance, adapt)
 
-    def move_weights(self, shared: Shared) -> None:
+    def move_weights(self, shared: Shared, given: Given) -> None:
         """Weights with the pseudo-observations integrated out; only levels have valid ones afterwards."""
-        move_weights(self.problem, self.shards, shared)
+        move_weights(self.problem, self.shards, shared, given)
 
     def _proposals(self, shared: Shared, turn: Turn) -> list[ThresholdMove]:
         # Scales alone move every other sweep, which pays best for what they cost.
-        often = shared.sweep % 2 == 0
+        layout, often = self.problem.layout, shared.sweep % 2 == 0
         moves = []
-        for d, kind in enumerate(self.problem.kinds.values()):
-            probit = kind.ordered_probit(shared.theta[d])
-            if probit is None or not (often or shared.theta[d].size):
-                continue
-            move = ThresholdMove.propose(shared, d, self.problem.slices[d].start, probit, turn)
-            if move is not None:
-                moves.append(move)
+        for d in layout.moving_columns:
+            if often or shared.theta[d].size:
+                move = ThresholdMove.propose(shared, d, layout.slices[d].start, layout.kind(d), turn)
+                if move is not None:
+                    moves.append(move)
         return moves
 
-    def draw_cells(self, shared: Shared) -> None:
+    def draw_cells(self, shared: Shared, given: Given) -> None:
         """Pseudo-observations given everything else."""
-        theta = tuple(one.copy() for one in shared.theta)
         messages = [
-            CellMessage(fork(shared.rng), shared.B, shared.variance.copy(), theta)
+            CellMessage(fork(shared.rng), shared.B, given.variance, given.theta)
             for _ in range(self.shards.n_shards)
         ]
         self.shards.send_each(Shard.draw_cells, messages)
 
 
 def _padded(values: NDArray[Any], size: int) -> Counts:
+    if values.size == size:
+        return values
     out = np.zeros(size, dtype=np.int64)
     out[: values.size] = values
     return out

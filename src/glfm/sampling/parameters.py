@@ -7,13 +7,15 @@ from typing import Protocol
 import numpy as np
 
 from glfm.frames.column import FloatArray
-from glfm.kernels.arrays import FeaturePrior, NoisePrior
+from glfm.kernels.arrays import FeaturePrior
 from glfm.kernels.jit import Rng
 from glfm.kernels.random import gamma
-from glfm.kernels.weights import draw_noise_and_weights
+from glfm.kernels.weights import are_finite, draw_noise_and_weights
+from glfm.sampling.messages import Given
 from glfm.sampling.problem import Problem
 
 _NO_BOUND = int(np.iinfo(np.int64).max)
+_NO_ROWS = np.zeros((0, 0))
 
 
 class Shared(Protocol):
@@ -34,6 +36,13 @@ def feature_prior(problem: Problem, alpha: float) -> FeaturePrior:
     priors, bias = problem.priors, int(problem.priors.bias)
     most = _NO_BOUND if priors.max_features is None else priors.max_features + bias
     return FeaturePrior(bias, problem.n_rows, float(alpha), float(priors.weight_variance), int(most))
+
+
+def given_of(problem: Problem, shared: Shared) -> Given:
+    """Return what steps are given at present."""
+    prior, variance = feature_prior(problem, shared.alpha), shared.variance.copy()
+    theta = tuple([one.copy() for one in shared.theta])
+    return Given(prior, variance, np.sqrt(variance), problem.inv_sd(variance), theta)
 
 
 def draw_alpha(problem: Problem, shared: Shared) -> None:
@@ -62,10 +71,11 @@ def draw_weights(
         shared.width,
         problem.n_rows,
         problem.priors.weight_variance,
-        NoisePrior(*problem.noise),
+        problem.layout.noise,
         variance,
         shared.B,
     )
     shared.variance[problem.owner] = variance
     # Before cells are drawn: truncated normals around NaN are none.
-    problem.check_columns("weights", np.isfinite(np.square(shared.B).sum(axis=0)))
+    if not are_finite(_NO_ROWS, shared.B, shared.variance):
+        problem.check_columns("weights", np.isfinite(np.square(shared.B).sum(axis=0)))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from glfm.errors import DataError, SamplerError
 from glfm.frames.column import FloatArray
-from glfm.kernels.arrays import ARGMAX, INTERVAL, CellBounds
+from glfm.kernels.arrays import CellBounds
 from glfm.kinds.base import Evidence, Kind
 from glfm.sampling.layout import Layout
 from glfm.sampling.priors import Priors
@@ -66,29 +66,6 @@ class Problem:
         """The columns and their pseudo-columns."""
         return Layout(self.kinds, self.priors.bias)
 
-    @cached_property
-    def cell_forms(self) -> tuple[NDArray[np.int64], FloatArray, NDArray[np.int64]]:
-        """How the cells of each column constrain pseudo-observations: the last fields of `CellBounds`."""
-        nothing, kinds = np.empty(0), list(self.kinds.values())
-        intervals = [kind.interval(nothing, kind.initial_theta()) for kind in kinds]
-        forms = np.array([ARGMAX if one is None else INTERVAL for one in intervals], dtype=np.int64)
-        aux = np.array([0.0 if one is None else one[2] for one in intervals])
-        starts = np.array([0, *(part.stop for part in self.slices)], dtype=np.int64)
-        return forms, aux, starts
-
-    @cached_property
-    def columns_with_levels(self) -> NDArray[np.int64]:
-        """The columns with free pseudo-columns whose noise is not sampled: those of levels, mainly."""
-        return np.array(
-            [d for d, kind in enumerate(self.kinds.values()) if kind.n_free and not kind.samples_noise],
-            dtype=np.int64,
-        )
-
-    @cached_property
-    def moving_columns(self) -> tuple[int, ...]:
-        """The columns with thresholds or a scale that move."""
-        return tuple(d for d, kind in enumerate(self.kinds.values()) if kind.n_steps)
-
     @property
     def n_free_rows(self) -> int:
         """Number of rows that may have features; rows are pinned only where this process has them."""
@@ -127,13 +104,9 @@ class Problem:
         """Repeat a value per column for each of its free pseudo-columns."""
         return self.layout.per_pseudo_column(values)
 
-    @cached_property
-    def noise(self) -> tuple[NDArray[np.bool_], FloatArray, FloatArray]:
-        """Per free pseudo-column: is its noise variance sampled; shape and rate of the prior."""
-        kinds = list(self.kinds.values())
-        sampled = np.array([kind.samples_noise for kind in kinds], dtype=np.bool_)
-        prior = np.array([kind.noise_prior for kind in kinds], dtype=np.float64).reshape(-1, 2)
-        return sampled[self.owner], prior[self.owner, 0], prior[self.owner, 1]
+    def inv_sd(self, variance: FloatArray) -> FloatArray:
+        """Return one over the standard deviation of the noise of every free pseudo-column."""
+        return np.asarray((1.0 / np.sqrt(variance))[self.owner])
 
     @cached_property
     def harmonic(self) -> float:
@@ -173,6 +146,8 @@ class LocalProblem(Problem):
         Rows that never have a feature; None: no row is pinned.
     known_evidence
         Evidence of the cells, if it has been computed already.
+    known_layout
+        The layout of the columns, if it has been computed already.
     """
 
     kinds: Mapping[str, Kind]
@@ -180,6 +155,7 @@ class LocalProblem(Problem):
     priors: Priors
     pinned: NDArray[np.bool_] | None = None
     known_evidence: tuple[Evidence, ...] | None = None
+    known_layout: Layout | None = None
 
     def __post_init__(self) -> None:
         if self.x.shape[1] != len(self.kinds):
@@ -188,6 +164,10 @@ class LocalProblem(Problem):
             raise DataError(
                 f"inactive must be one yes or no for each of the {self.n_rows} rows, not {self.pinned.shape}."
             )
+
+    @cached_property
+    def layout(self) -> Layout:
+        return self.known_layout or Layout(self.kinds, self.priors.bias)
 
     @cached_property
     def n_rows(self) -> int:  # type: ignore[override]
@@ -199,8 +179,13 @@ class LocalProblem(Problem):
         return np.zeros(self.n_rows, dtype=np.bool_) if self.pinned is None else self.pinned
 
     @cached_property
+    def free_rows(self) -> NDArray[np.int64]:
+        """The rows that may have features."""
+        return np.flatnonzero(~self.pinned_rows)
+
+    @property
     def n_free_rows(self) -> int:
-        return self.n_rows - int(self.pinned_rows.sum())
+        return self.free_rows.size
 
     @cached_property
     def holes(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
@@ -235,20 +220,18 @@ class LocalProblem(Problem):
 
     def bounds_of_cells(self, theta: Sequence[FloatArray]) -> CellBounds:
         """Return all cells as constraints on their pseudo-observations."""
-        fixed = self._fixed_bounds
-        if not any(one.size for one in theta):
+        fixed, layout = self._fixed_bounds, self.layout
+        if not layout.columns_with_thresholds:
             return fixed
         low, high = fixed.low.copy(), fixed.high.copy()
-        for d, kind in enumerate(self.kinds.values()):
-            if theta[d].size:
-                low[:, d], high[:, d] = kind.bounds_of_cells(self.x[:, d], self.evidence[d], theta[d])
-        return fixed._replace(low=low, high=high)
+        for d in layout.columns_with_thresholds:
+            low[:, d], high[:, d] = layout.kind(d).bounds_of_cells(self.x[:, d], self.evidence[d], theta[d])
+        return CellBounds(low, high, *layout.cell_forms)
 
     @cached_property
     def _fixed_bounds(self) -> CellBounds:
         """The bounds of all cells at the first thresholds."""
-        theta = [kind.initial_theta() for kind in self.kinds.values()]
-        return self.bounds_of_rows(slice(None), theta)
+        return self.bounds_of_rows(slice(None), self.layout.initial_theta)
 
     def bounds_of_rows(self, rows: slice | NDArray[np.int64], theta: Sequence[FloatArray]) -> CellBounds:
         """Return the cells of some rows as constraints on their pseudo-observations."""
@@ -257,7 +240,7 @@ class LocalProblem(Problem):
         for d, kind in enumerate(self.kinds.values()):
             evidence = tuple(part[rows] for part in self.evidence[d])
             low[:, d], high[:, d] = kind.bounds_of_cells(x[:, d], evidence, theta[d])
-        return CellBounds(low, high, *self.cell_forms)
+        return CellBounds(low, high, *self.layout.cell_forms)
 
     @cached_property
     def log_of(self) -> FloatArray:
@@ -278,13 +261,17 @@ class LocalProblem(Problem):
         """Return the problem of some of the rows."""
         pinned = None if self.pinned is None else self.pinned[rows]
         evidence = tuple(tuple(part[rows] for part in column) for column in self.evidence)
-        return LocalProblem(self.kinds, self.x[rows], self.priors, pinned, evidence)
+        return LocalProblem(self.kinds, self.x[rows], self.priors, pinned, evidence, self.layout)
 
     def part(self, start: int, stop: int) -> LocalProblem:
         """Return the problem of some of the rows, with views of what is known of them."""
         pinned = None if self.pinned is None else self.pinned[start:stop]
         evidence = _cut(self.evidence, start, stop)
-        return LocalProblem(self.kinds, self.x[start:stop], self.priors, pinned, evidence)
+        return LocalProblem(self.kinds, self.x[start:stop], self.priors, pinned, evidence, self.layout)
+
+    def with_cells(self, x: FloatArray) -> LocalProblem:
+        """Return the problem of other cells in the same rows and columns."""
+        return LocalProblem(self.kinds, x, self.priors, self.pinned, known_layout=self.layout)
 
 
 def _cut(evidence: tuple[Evidence, ...], start: int, stop: int) -> tuple[Evidence, ...]:

@@ -54,6 +54,14 @@ class BlockOfMoves(NamedTuple):
     far: FloatArray
 
 
+class KeptBounds(NamedTuple):
+    """The bounds of all cells at some thresholds; these as they came, and as bytes."""
+
+    theta: Sequence[FloatArray]
+    thresholds: bytes
+    bounds: CellBounds
+
+
 class Stopped(Exception):  # noqa: N818 - no error
     """A sweep was given up because it was asked to."""
 
@@ -77,13 +85,13 @@ class Shard:
     Y: FloatArray
     scattered: NDArray[Any] | None = None
     stop: Event | None = None
-    _kept_bounds: tuple[bytes, CellBounds] | None = None
+    _kept_bounds: KeptBounds | None = None
     _kept_moves: tuple[bytes, list[BlockOfMoves]] | None = None
 
     def sample(self, message: StartMessage) -> FloatArray:
         """Return what pseudo-observations are expected in some free rows, NaN in the holes."""
         rng, problem = message.rng.copy(), self.problem
-        rows = sample_of_rows(rng, np.flatnonzero(~problem.pinned_rows), message.most)
+        rows = sample_of_rows(rng, problem.free_rows, message.most)
         return expected_pseudo(rng, problem.some(rows), message.variance, message.theta)
 
     def cut(self, message: CutMessage) -> Counts:
@@ -110,53 +118,69 @@ class Shard:
 
     def flip(self, message: FlipMessage) -> Sums:
         """Update the features of all rows and their holes; return the sums over the rows."""
-        problem, prior = self.problem, message.prior
+        problem, prior, inv_sd = self.problem, message.given.prior, message.given.inv_sd
         rng, row, width = message.rng.copy(), 0, len(message.weights)
-        counts, in_use = self._with_room(self.count(width), _features_in_use(message))
+        counts, in_use = self._features_in_use(message)
         while row < problem.n_rows:
             look(self.stop)
-            rows = Rows(self.Z, counts, self.Y, message.inv_sd, *problem.holes, problem.pinned_rows)
+            rows = Rows(self.Z, counts, self.Y, inv_sd, *problem.holes, problem.pinned_rows)
             end = min(row + _ROWS_AT_ONCE, problem.n_rows)
             row, width, needed = sweep_shard(rng, rows, width, prior, in_use, message.is_guest, row, end)
             if needed > self.Z.shape[1]:
                 self._make_room(needed)
                 counts, in_use = self._with_room(counts, in_use)
-        return self.sums((width, message.inv_sd), in_use.order[: width - prior.bias])
+        return self.sums((width, inv_sd), in_use.order[: width - prior.bias])
 
     def flip_cells_out(self, message: FlipMessage) -> Flipped:
         """Update the features of all rows with pseudo-observations integrated out, then draw these."""
-        problem, prior = self.problem, message.prior
+        problem, prior, given = self.problem, message.given.prior, message.given
         rng, known = message.rng.copy(), len(message.weights)
         width = known
-        counts, in_use = self._with_room(self.count(known), _features_in_use(message))
-        sd = np.sqrt(message.variance)
-        for begin, end, cells in self._cells(message.theta):
+        counts, in_use = self._features_in_use(message)
+        for begin, end, cells in self._cells(given.theta):
             row = begin
             while row < end:
-                rows = Rows(self.Z, counts, self.Y, message.inv_sd, *problem.holes, problem.pinned_rows)
+                rows = Rows(self.Z, counts, self.Y, given.inv_sd, *problem.holes, problem.pinned_rows)
                 row, width, needed = sweep_cells_out(
-                    rng, rows, cells, sd, width, prior, in_use, message.is_guest, begin, row, end
+                    rng, rows, cells, given.sd, width, prior, in_use, message.is_guest, begin, row, end
                 )
                 if needed > self.Z.shape[1]:
                     self._make_room(needed)
                     counts, in_use = self._with_room(counts, in_use)
-        weights = in_use.weights[:width] / message.inv_sd
-        draw_cells(rng, problem, self.Z, width, weights, message.variance, message.theta, self.Y, self.stop)
+        weights = in_use.weights[:width] / given.inv_sd
+        draw_cells(rng, problem, self.Z, width, weights, given.variance, given.theta, self.Y, self.stop)
         return Flipped(counts[:width], in_use.order[: width - prior.bias], weights[known:])
 
     def move_scores(self, message: FlipMessage) -> None:
         """Update the scores of all rows with pseudo-observations integrated out, then draw these."""
-        problem, rng, width = self.problem, message.rng.copy(), len(message.weights)
-        in_use, sd = _features_in_use(message), np.sqrt(message.variance)
-        rows = Rows(self.Z, self.count(width), self.Y, message.inv_sd, *problem.holes, problem.pinned_rows)
-        for begin, end, cells in self._cells(message.theta):
-            sweep_scores_out(rng, rows, cells, sd, width, message.prior.bias, in_use, begin, end)
-        weights = message.weights / message.inv_sd
-        draw_cells(rng, problem, self.Z, width, weights, message.variance, message.theta, self.Y, self.stop)
+        problem, given = self.problem, message.given
+        rng, width = message.rng.copy(), len(message.weights)
+        counts, in_use = self._features_in_use(message)
+        rows = Rows(self.Z, counts, self.Y, given.inv_sd, *problem.holes, problem.pinned_rows)
+        for begin, end, cells in self._cells(given.theta):
+            sweep_scores_out(rng, rows, cells, given.sd, width, given.prior.bias, in_use, begin, end)
+        weights = message.weights / given.inv_sd
+        draw_cells(rng, problem, self.Z, width, weights, given.variance, given.theta, self.Y, self.stop)
 
     def _make_room(self, width: int) -> None:
         """Make room for at least so many features."""
         self.Z = _enlarged(self.Z, self.Z.shape[0], max(width, 2 * self.Z.shape[1]))
+
+    def _features_in_use(self, message: FlipMessage) -> tuple[Counts, FeaturesInUse]:
+        """Return how many rows have each feature, and what a message says of them, with as much room as Z.
+
+        Each is visited in turn.
+        """
+        (width, S), room, bias = message.weights.shape, self.Z.shape[1], message.given.prior.bias
+        counts, elsewhere, order = np.zeros((3, room), dtype=np.int64)
+        count_rows(self.Z, width, counts)
+        in_use = FeaturesInUse(np.zeros((room, S)), np.zeros((room, room)), np.zeros(room), elsewhere, order)
+        in_use.weights[:width] = message.weights
+        in_use.gram[:width, :width] = gram_matrix(message.weights)
+        in_use.log_odds[:width] = message.log_odds
+        elsewhere[:width] = message.elsewhere
+        order[: width - bias] = np.arange(bias, width)
+        return counts, in_use
 
     def _with_room(self, counts: Counts, in_use: FeaturesInUse) -> tuple[Counts, FeaturesInUse]:
         """Return copies with as much room for features as Z has."""
@@ -207,8 +231,7 @@ class Shard:
         z = self.scattered = np.empty(problem.n_rows, dtype=problem.dtype)
         scatter(message.rng.copy(), message.share, problem.pinned_rows, problem.priors.weighted, z)
         products, sums = self._sums_over(z, message.width)
-        of_itself = float((z * z).sum())
-        return np.append(products, [of_itself, float(np.count_nonzero(z))]), sums
+        return np.concatenate([products, [(z * z).sum(), np.count_nonzero(z)]]), sums
 
     def adopt(self, width: int) -> None:
         """Let the proposed feature stand behind `width` others."""
@@ -227,12 +250,14 @@ class Shard:
         if not message.is_chosen:
             return None
         problem, birth, rng = self.problem, message.birth, message.rng.copy()
-        chosen = choose_rows(rng, np.flatnonzero(~problem.pinned_rows), _MOST_FITTED)
-        cells = self._cells_of(chosen, message.theta)
+        chosen = choose_rows(rng, problem.free_rows, _MOST_FITTED)
+        cells = self._cells_of(chosen, message.given.theta)
         r, c = np.empty((chosen.size, problem.n_pseudo)), np.empty((chosen.size, problem.n_pseudo))
-        residuals(self.Z, chosen, birth.weights, cells, np.sqrt(message.variance), r, c)
-        spread, new = float(problem.priors.weight_variance), birth.new.copy()
-        found = propose_feature(rng, r, c, spread, message.n_rows, birth.is_born, new, birth.share)
+        residuals(self.Z, chosen, birth.weights, cells, message.given.sd, r, c)
+        prior, new = message.given.prior, birth.new.copy()
+        found = propose_feature(
+            rng, r, c, prior.weight_variance, prior.n_rows, birth.is_born, new, birth.share
+        )
         return FittedFeature(new, *found)
 
     def judge_birth(self, message: BirthMessage) -> tuple[float, int]:
@@ -246,12 +271,12 @@ class Shard:
         self._sweep_birth(message, settle=True)
 
     def _sweep_birth(self, message: BirthMessage, settle: bool) -> tuple[float, int]:
-        problem, rng, sd = self.problem, message.rng.copy(), np.sqrt(message.variance)
+        problem, rng, given = self.problem, message.rng.copy(), message.given
         no_counts = np.zeros(0, dtype=np.int64)
-        rows = Rows(self.Z, no_counts, self.Y, message.inv_sd, *problem.holes, problem.pinned_rows)
+        rows = Rows(self.Z, no_counts, self.Y, given.inv_sd, *problem.holes, problem.pinned_rows)
         log_ratio, m = 0.0, 0
-        for begin, end, cells in self._cells(message.theta):
-            part, have = sweep_birth(rng, rows, cells, sd, message.birth, begin, end, settle)
+        for begin, end, cells in self._cells(given.theta):
+            part, have = sweep_birth(rng, rows, cells, given.sd, message.birth, begin, end, settle)
             log_ratio, m = log_ratio + part, m + have
         return log_ratio, m
 
@@ -283,7 +308,7 @@ class Shard:
 
     def settle_weights(self, message: WeightMessage) -> None:
         """Draw what depends on weights that moved, with the random stream that judged them."""
-        rng, starts = fork(message.rng.copy()), self.problem.cell_forms[2]
+        rng, starts = fork(message.rng.copy()), self.problem.layout.cell_forms[2]
         for begin, lists, near, far in self._blocks_of_moves(message):
             draw_levels_of_moves(rng, lists, near, far, message.moves, begin, starts, self.Y)
 
@@ -322,16 +347,21 @@ class Shard:
         kept = self._bounds(theta)
         if kept is None:
             return self.problem.bounds_of_rows(rows, theta)
-        return kept._replace(low=kept.low[rows], high=kept.high[rows])
+        return CellBounds(kept.low[rows], kept.high[rows], *self.problem.layout.cell_forms)
 
     def _bounds(self, theta: Sequence[FloatArray]) -> CellBounds | None:
         """Return the bounds of all cells, if they are so few that they are kept until thresholds change."""
         if not self.problem.keeps_bounds:
             return None
-        thresholds = np.concatenate(theta).tobytes()
-        if self._kept_bounds is None or self._kept_bounds[0] != thresholds:
-            self._kept_bounds = thresholds, self.problem.bounds_of_cells(theta)
-        return self._kept_bounds[1]
+        kept = self._kept_bounds
+        if kept is None or kept.theta is not theta:
+            thresholds = np.concatenate(theta).tobytes()
+            if kept is None or kept.thresholds != thresholds:
+                bounds = self.problem.bounds_of_cells(theta)
+            else:
+                bounds = kept.bounds
+            kept = self._kept_bounds = KeptBounds(theta, thresholds, bounds)
+        return kept.bounds
 
     def draw_cells(self, message: CellMessage) -> None:
         """Draw the pseudo-observations given everything else."""
@@ -373,14 +403,3 @@ def _enlarged(array: NDArray[Any], *shape: int) -> NDArray[Any]:
     else:
         out[: array.shape[0], : array.shape[1]] = array
     return out
-
-
-def _features_in_use(message: FlipMessage) -> FeaturesInUse:
-    """Return what a message says of the features, each visited in turn."""
-    return FeaturesInUse(
-        weights=message.weights,
-        gram=gram_matrix(message.weights),
-        log_odds=message.log_odds,
-        elsewhere=message.elsewhere,
-        order=np.arange(message.prior.bias, len(message.weights), dtype=np.int64),
-    )

@@ -51,14 +51,15 @@ class LocalShards(ShardGroup):
         self.n_shards = len(shards)
 
     def call_each(self, method: Callable[[Shard, M], R], messages: Sequence[M]) -> list[R]:
-        pairs = list(zip(self._shards, messages, strict=True))
-        if self._pool is None or len(pairs) == 1:
-            return [method(shard, message) for shard, message in pairs]
+        if self.n_shards == 1:
+            return [method(self._shards[0], messages[0])]
+        if self._pool is None:
+            return [method(shard, message) for shard, message in zip(self._shards, messages, strict=True)]
         futures: dict[int, Future[R]] = {}
         # The guest shard has the most work: started first, it does not keep the others waiting at the end.
-        for i in sorted(range(len(pairs)), key=lambda i: not _is_guest(messages[i])):
-            futures[i] = self._pool.submit(method, *pairs[i])
-        return [futures[i].result() for i in range(len(pairs))]
+        for i in sorted(range(self.n_shards), key=lambda i: not _is_guest(messages[i])):
+            futures[i] = self._pool.submit(method, self._shards[i], messages[i])
+        return [futures[i].result() for i in range(self.n_shards)]
 
     def send_each(self, method: Callable[[Shard, M], None], messages: Sequence[M]) -> None:
         self.call_each(method, messages)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -75,14 +75,14 @@ class State:
             Y=np.zeros((0, problem.n_pseudo)),
             B=np.zeros((0, problem.n_pseudo)),
             variance=np.array([kind.noise_variance or 1.0 for kind in kinds]),
-            theta=[kind.initial_theta() for kind in kinds],
+            theta=[theta.copy() for theta in problem.layout.initial_theta],
             step=[np.full(kind.n_steps, _START_STEP) for kind in kinds],
             alpha=priors.alpha if priors.alpha is not None else priors.alpha_prior[0] / priors.alpha_prior[1],
         )
 
     def find_features(self, problem: LocalProblem) -> NDArray[Any]:
         """Return features of the rows to start from, see `start_features`."""
-        rows = sample_of_rows(self.rng, np.flatnonzero(~problem.pinned_rows), MOST_ROWS)
+        rows = sample_of_rows(self.rng, problem.free_rows, MOST_ROWS)
         sample = expected_pseudo(self.rng, problem.some(rows), self.variance, self.theta)
         found = find_features(draw_seed(self.rng), sample, problem)
         values = expected_pseudo(self.rng, problem, self.variance, self.theta)
@@ -92,15 +92,17 @@ class State:
 
     def copy(self) -> State:
         """Return the same state in arrays of its own."""
-        return replace(
-            self,
+        return State(
             rng=self.rng.copy(),
             Z=self.Z.copy(),
+            width=self.width,
             Y=self.Y.copy(),
             B=self.B.copy(),
             variance=self.variance.copy(),
             theta=[theta.copy() for theta in self.theta],
             step=[step.copy() for step in self.step],
+            alpha=self.alpha,
+            sweep=self.sweep,
         )
 
     def check(self, problem: Problem, rows_are_good: bool = False) -> None:

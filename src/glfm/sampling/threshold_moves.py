@@ -57,20 +57,19 @@ class ThresholdMove:
     log_scale: float
 
     @classmethod
-    def propose(
-        cls, shared: Shared, column: int, place: int, probit: OrderedProbit, turn: Turn
-    ) -> ThresholdMove | None:
+    def propose(cls, shared: Shared, column: int, place: int, kind: Kind, turn: Turn) -> ThresholdMove | None:
         """Return a proposal, or None if there is nothing to move in this turn.
 
         `place` is the number of the column's only pseudo-column.
         """
         theta, step = shared.theta[column], shared.step[column]
+        chosen = () if turn == "scale" else tuple(range(2 if turn == "even" else 1, theta.size, 2))
+        probit = kind.ordered_probit(theta) if chosen or turn == "scale" else None
+        if probit is None:
+            return None
         if turn == "scale":
             log_scale = step[0] * normal(shared.rng)
             return cls(column, place, probit, probit.edges * math.exp(log_scale), (), log_scale)
-        chosen = tuple(range(2 if turn == "even" else 1, theta.size, 2))
-        if not chosen:
-            return None
         new_edges = probit.edges.copy()
         for r in chosen:  # the threshold r is the edge r + 1
             there = theta[r] + step[r] * normal(shared.rng)

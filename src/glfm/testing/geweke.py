@@ -8,6 +8,7 @@ invariant (Geweke, "Getting it right", 2004).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
@@ -16,10 +17,12 @@ from numpy.typing import NDArray
 
 from glfm.kinds.base import Kind
 from glfm.sampling.collapsed import CollapsedSampler
+from glfm.sampling.layout import Layout
 from glfm.sampling.priors import Priors
 from glfm.sampling.problem import LocalProblem
 from glfm.sampling.state import State
 from glfm.testing.enumeration import Sampler
+from glfm.testing.quantities import about_pseudo, by_column
 from glfm.testing.scores import score_table
 from glfm.testing.simulation import PriorDraw, row_means, simulate_cells, simulate_prior
 
@@ -74,16 +77,16 @@ def geweke_scores(
     seeds = np.random.SeedSequence(seed).spawn(3)
     rng = np.random.default_rng(seeds[0])
     holes = np.zeros((n_rows, len(kinds)), dtype=np.bool_) if missing is None else missing
-    columns = list(kinds.values())
+    layout, columns = Layout(kinds, priors.bias), list(kinds.values())
     names = _names(kinds, priors)
     expected = np.empty((n_prior, len(names)))
     for i in range(n_prior):
         draw = simulate_prior(rng, kinds, n_rows, priors, pinned)
-        expected[i] = _quantities(columns, priors, draw, ~holes)
+        expected[i] = _quantities(layout, priors, draw, ~holes)
 
     rng = np.random.default_rng(seeds[1])
     draw = simulate_prior(rng, kinds, n_rows, priors, pinned)
-    problem = LocalProblem(kinds, np.where(holes, np.nan, draw.x), priors, pinned)
+    problem = LocalProblem(kinds, np.where(holes, np.nan, draw.x), priors, pinned, known_layout=layout)
     state = to_state(draw, problem, seeds[2])
     bias = int(priors.bias)
     chain = np.empty((n_sweeps, len(names)))
@@ -92,9 +95,9 @@ def geweke_scores(
         Z = state.Z[:, bias : state.width]
         Y, x = simulate_cells(rng, columns, row_means(Z, state.B), state.variance, state.theta)
         state.Y[:] = Y
-        problem = LocalProblem(kinds, np.where(holes, np.nan, x), priors, pinned)
+        problem = problem.with_cells(np.where(holes, np.nan, x))
         draw = PriorDraw(Z, state.alpha, state.B, state.variance, state.theta, Y, x)
-        chain[i] = _quantities(columns, priors, draw, ~holes)
+        chain[i] = _quantities(layout, priors, draw, ~holes)
     error = expected.std(axis=0, ddof=1) / np.sqrt(n_prior)
     return score_table(names, chain, expected.mean(axis=0), error, n_batches)
 
@@ -125,9 +128,7 @@ def _names(kinds: Mapping[str, Kind], priors: Priors) -> list[str]:
     return names
 
 
-def _quantities(
-    kinds: list[Kind], priors: Priors, draw: PriorDraw, observed: NDArray[np.bool_]
-) -> list[float]:
+def _quantities(layout: Layout, priors: Priors, draw: PriorDraw, observed: NDArray[np.bool_]) -> list[float]:
     """Return the quantities to compare, in the order of `_names`.
 
     Pseudo-observations and cells are squashed into (-1, 1): with s2 ~ InverseGamma(2, 2) their squares would
@@ -145,20 +146,14 @@ def _quantities(
         values += [np.tanh(squares).sum(), np.tanh(squares**2).sum(), (shared * shared).sum()]
     if priors.alpha is None:
         values += [draw.alpha, draw.alpha**2]
-    squashed_y = np.tanh(draw.Y)
-    start = 0
-    for d, kind in enumerate(kinds):
-        part = slice(start, start + kind.n_free)
-        start += kind.n_free
-        s2 = float(draw.variance[d])
+    x = np.where(observed, draw.x / (1.0 + np.abs(draw.x)), 0.0)
+    weights = np.square(draw.B).sum(axis=0) / draw.variance[layout.owner]
+    of_cells = by_column(layout, np.array([weights, *about_pseudo(np.tanh(draw.Y), shared)]))
+    per_column = np.vstack([of_cells, x.sum(axis=0), (x * x).sum(axis=0)]).T.tolist()
+    for d, kind in enumerate(layout.kinds.values()):
         if kind.samples_noise:
-            values += [np.log(s2), np.log(s2) ** 2]
+            log_s2 = math.log(draw.variance[d])
+            values += [log_s2, log_s2**2]
         values += draw.theta[d][1:].tolist()
-        B, y = draw.B[:, part], squashed_y[:, part]
-        products = y @ y.T
-        x = draw.x[observed[:, d], d]
-        x = x / (1.0 + np.abs(x))
-        squares = products.trace()
-        values += [(B * B).sum() / s2, y.sum(), squares, products.sum() - squares, (shared * products).sum()]
-        values += [x.sum(), (x * x).sum()]
+        values += per_column[d]
     return values

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -97,7 +98,7 @@ def simulate_cells(
     for d, kind in enumerate(kinds):
         y = Y[:, start : start + kind.n_free]
         start += kind.n_free
-        if np.isfinite(kind.support).any():
+        if any(map(math.isfinite, kind.support)):
             raise ValueError(
                 "A column with a truncated support cannot be simulated from its pseudo-observations."
             )
@@ -135,6 +136,7 @@ def _draw_features(
     return float(alpha), Z
 
 
+@cache
 def _size_probability(n_rows: int, n_free: int) -> FloatArray:
     """Return the probabilities that 1, ..., n_free of the rows that may have a feature have it."""
     log_p = [

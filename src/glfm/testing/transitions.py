@@ -7,6 +7,7 @@ Comparing in pairs only measures what the transition changed.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
@@ -16,10 +17,12 @@ from numpy.typing import NDArray
 from glfm.frames.column import FloatArray
 from glfm.kinds.base import Kind
 from glfm.sampling.collapsed import CollapsedSampler
+from glfm.sampling.layout import Layout
 from glfm.sampling.priors import Priors
 from glfm.sampling.problem import LocalProblem
 from glfm.sampling.state import State
 from glfm.testing.geweke import to_state
+from glfm.testing.quantities import about_pseudo, by_column
 from glfm.testing.scores import score_table
 from glfm.testing.simulation import simulate_prior
 
@@ -40,7 +43,7 @@ _STALE = {
     "draw_pseudo": "",
 }
 TRANSITIONS = tuple(_STALE)
-_NEED_MATRICES = ("add_or_drop", "recode", "draw_weights")  # of the present state, as an argument
+_NEED_GATHERED = ("add_or_drop", "recode", "draw_weights")  # of the present state, as an argument
 
 
 def transition_scores(
@@ -83,15 +86,17 @@ def transition_scores(
     seeds = np.random.SeedSequence(seed).spawn(2)
     rng = np.random.default_rng(seeds[0])
     holes = np.zeros((n_rows, len(kinds)), dtype=np.bool_) if missing is None else missing
+    layout = Layout(kinds, priors.bias)
     before, after = [], []
     for to_move in seeds[1].spawn(n_prior):
         draw = simulate_prior(rng, kinds, n_rows, priors, pinned)
-        problem = LocalProblem(kinds, np.where(holes, np.nan, draw.x), priors, pinned)
+        x = np.where(holes, np.nan, draw.x)
+        problem = LocalProblem(kinds, x, priors, pinned, known_layout=layout)
         state = to_state(draw, problem, to_move)
         before.append(_quantities(problem, state, stale))
         sampler = make_sampler(problem)
         for _ in range(times):
-            more = (sampler.gather(state),) if transition in _NEED_MATRICES else ()
+            more = (sampler.gather(state),) if transition in _NEED_GATHERED else ()
             getattr(sampler, transition)(state, *more)
         after.append(_quantities(problem, state, stale))
     was, now = (np.array([list(row.values()) for row in rows]) for rows in (before, after))
@@ -116,47 +121,36 @@ def _quantities(problem: LocalProblem, state: State, stale: str) -> dict[str, fl
     }
     if problem.priors.alpha is None:
         found |= {"alpha": state.alpha, "alpha squared": state.alpha**2, "alpha K": state.alpha * Z.shape[1]}
+    sums = _sums(problem, state, shared, stale)
     for d, (name, kind) in enumerate(problem.kinds.items()):
-        part, s2 = problem.slices[d], float(state.variance[d])
         if kind.samples_noise:
-            found |= {f"{name}: log s2": np.log(s2), f"{name}: log s2 squared": np.log(s2) ** 2}
+            log_s2 = math.log(state.variance[d])
+            found |= {f"{name}: log s2": log_s2, f"{name}: log s2 squared": log_s2**2}
         for r in range(1, state.theta[d].size):
             found |= {f"{name}: threshold {r + 1}": state.theta[d][r]}
             found |= {f"{name}: threshold {r + 1} squared": state.theta[d][r] ** 2}
-        x = problem.x[:, d]
-        squashed = np.where(np.isnan(x), 0.0, x / (1.0 + np.abs(x)))[:, None]
-        b = y = None
-        if stale != "B":
-            b = state.B[:, part] / np.sqrt(s2)
-            found |= _about_weights(name, b, state.Z[:, : state.width] @ b, squashed)
-        if stale != "Y":
-            y = state.Y[:, part] / np.sqrt(s2)
-            found |= _about_pseudo(name, y, shared, squashed, np.isnan(x))
-        if b is not None and y is not None:
-            left, m = y - state.Z[:, : state.width] @ b, state.Z[:, : state.width] @ b
-            found |= {f"{name}: residual": left.sum(), f"{name}: residual^2": (left * left).sum()}
-            found |= {f"{name}: residual mean": (left * m).sum()}
+        found |= {f"{name}: {what}": values[d] for what, values in sums.items()}
     return found
 
 
-def _about_weights(name: str, b: FloatArray, mean: FloatArray, x: FloatArray) -> dict[str, float]:
-    return {
-        f"{name}: b": b.sum(),
-        f"{name}: b^2": (b * b).sum(),
-        f"{name}: x mean": (x * np.tanh(mean)).sum(),
-    }
-
-
-def _about_pseudo(
-    name: str, y: FloatArray, shared: FloatArray, x: FloatArray, hole: NDArray[np.bool_]
-) -> dict[str, float]:
-    squashed = np.tanh(y)
-    products = squashed @ squashed.T
-    return {
-        f"{name}: y": squashed.sum(),
-        f"{name}: y^2": products.trace(),
-        f"{name}: yy'": products.sum() - products.trace(),
-        f"{name}: ZZ' yy'": (shared * products).sum(),
-        f"{name}: xy": (x * squashed).sum(),
-        f"{name}: y^2 of holes": (squashed[hole] ** 2).sum(),
-    }
+def _sums(problem: LocalProblem, state: State, shared: FloatArray, stale: str) -> dict[str, list[float]]:
+    """Return sums over the cells, and over the weights, of each column."""
+    owner = problem.owner
+    sd, hole = np.sqrt(state.variance[owner]), np.isnan(problem.x)[:, owner]
+    x = np.where(hole, 0.0, (problem.x / (1.0 + np.abs(problem.x)))[:, owner])
+    b, y = state.B / sd, state.Y / sd
+    found: dict[str, FloatArray] = {}
+    if stale != "B":
+        mean = state.Z[:, : state.width] @ b
+        found |= {"b": b.sum(axis=0), "b^2": (b * b).sum(axis=0), "x mean": (x * np.tanh(mean)).sum(axis=0)}
+    if stale != "Y":
+        squashed = np.tanh(y)
+        names = ("y", "y^2", "yy'", "ZZ' yy'")
+        found |= dict(zip(names, about_pseudo(squashed, shared), strict=True))
+        found |= {"xy": (x * squashed).sum(axis=0), "y^2 of holes": (squashed**2 * hole).sum(axis=0)}
+    if not stale:
+        left = y - mean
+        found |= {"residual": left.sum(axis=0), "residual^2": (left * left).sum(axis=0)}
+        found |= {"residual mean": (left * mean).sum(axis=0)}
+    values = by_column(problem.layout, np.array(list(found.values())))
+    return dict(zip(found, values.tolist(), strict=True))
