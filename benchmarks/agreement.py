@@ -94,6 +94,7 @@ def main() -> None:
     parser.add_argument("--tables", nargs="+", default=TABLES, choices=TABLES)
     parser.add_argument("--output", type=Path, default=RESULTS)
     parser.add_argument("--fits", type=Path, default=RESULTS.parent / "fits", help="where fits are kept")
+    parser.add_argument("--made-at", metavar="COMMIT", help="read fits of another commit; None: of this one")
     parser.add_argument("--jobs", type=int, default=1, help="fits side by side")
     parser.add_argument("--again", action="store_true", help="also the tables that are there")
     chosen = parser.parse_args()
@@ -103,7 +104,8 @@ def main() -> None:
     ).stdout.strip()
     there = {row["table"] for row in known}
     names = available([name for name in chosen.tables if name not in there], print)
-    kept = {name: [chosen.fits / commit / f"{name}-{seed}.glfm" for seed in SEEDS] for name in names}
+    made = chosen.made_at or commit
+    kept = {name: [chosen.fits / made / f"{name}-{seed}.glfm" for seed in SEEDS] for name in names}
     with ProcessPoolExecutor(chosen.jobs) as pool:
         fits = {
             name: [pool.submit(fit, name, seed, path) for seed, path in zip(SEEDS, kept[name], strict=True)]
@@ -112,7 +114,11 @@ def main() -> None:
         for name in names:
             for done in fits[name]:
                 done.result()
-            row = compare(name, kept[name]) | {"commit": commit, "date": time.strftime("%Y-%m-%d")}
+            row = compare(name, kept[name]) | {
+                "fits": made,
+                "commit": commit,
+                "date": time.strftime("%Y-%m-%d"),
+            }
             known = sorted([*known, row], key=lambda row: TABLES.index(row["table"]))
             chosen.output.write_text(json.dumps(known, indent=1) + "\n")
             print(name, row["clear"], [np.round(part, 2).tolist() for part in row["likeness"]], flush=True)
@@ -136,8 +142,10 @@ def page() -> str:
             f"| {truth} | {row['explained'][0]:.0%}, {row['explained'][1]:.0%} "
             f"| {row['rhat'][0]:.2f}, {row['rhat'][1]:.2f} |"
         )
-    commits = ", ".join(sorted({f"`{row['commit']}` ({row['date']})" for row in rows}))
-    return "\n".join([*lines, "", f"Together {found} of {total}. Commit: {commits}. Default settings."])
+    fits, read = (", ".join(sorted({f"`{row[name]}`" for row in rows})) for name in ("fits", "commit"))
+    last = max(row["date"] for row in rows)
+    words = f"Together {found} of {total}. Fits of commit {fits}, read by commit {read} ({last}). Default settings."
+    return "\n".join([*lines, "", words])
 
 
 if __name__ == "__main__":
