@@ -122,7 +122,7 @@ def _rotate_pairs(sources: FloatArray, rotation: FloatArray) -> FloatArray:
                         pair[j] = _COS[best] * b - _SIN[best] * a
         if not moved:
             break
-    return np.array(turned).T
+    return np.array(turned).reshape(k, k).T
 
 
 def _contrast(a: FloatArray, b: FloatArray) -> FloatArray:

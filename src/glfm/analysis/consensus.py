@@ -301,9 +301,9 @@ def two_levels(positions: FloatArray) -> float | None:
     """
     low, high = np.quantile(positions, [0.002, 0.998]) + 3.0 * _SMOOTH * np.array([-1.0, 1.0])
     step = _SMOOTH / 5.0
-    n_bins = int(min(max(np.ceil((high - low) / step), 10), 5000))
-    count, edges = np.histogram(positions, n_bins, (low, high))
     kernel = np.exp(-0.5 * (np.arange(-20, 21) / 5.0) ** 2)
+    n_bins = int(min(max(np.ceil((high - low) / step), kernel.size), 5000))
+    count, edges = np.histogram(positions, n_bins, (low, high))
     height = np.convolve(count, kernel / kernel.sum(), mode="same")
     below = np.cumsum(count) / max(count.sum(), 1)
     left, right = np.maximum.accumulate(height), np.maximum.accumulate(height[::-1])[::-1]

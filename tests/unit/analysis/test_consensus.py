@@ -39,6 +39,34 @@ class TestTwoLevels:
         positions = np.where(np.arange(5000) < 50, 8.0, 0.0) + 0.5 * rng.standard_normal(5000)
         assert two_levels(positions) is None
 
+    def test_one_place_is_no_two_groups(self):
+        assert two_levels(np.zeros(100)) is None
+
+
+class TestHowMany:
+    """Which number of axes is chosen, by how alike the axes of 1, 2, ... are in halves of the chains."""
+
+    @pytest.mark.parametrize(
+        ("alike", "n_reported"),
+        [
+            ([[0.99], [0.99, 0.96], [0.99, 0.98, 0.9]], 2),  # all of two
+            ([[0.9], [0.96, 0.8], [0.97, 0.97, 0.97]], 3),
+            ([[0.99], [0.99, 0.96], [0.99, 0.98, 0.97], [0.99, 0.98, 0.97, 0.94]], 3),
+            ([[0.99], [0.9, 0.94], [0.99, 0.98, 0.5]], 2),  # one that is not holds the others back no more
+            ([[0.99], [0.9, 0.94]], 1),
+            ([[0.9], [0.9, 0.94]], 0),
+        ],
+    )
+    def test_as_many_as_are_found_again(self, clinic, monkeypatch, alike, n_reported):
+        def halved(self, found, k, halves):
+            return np.array(alike[k - 1]) if k <= len(alike) else np.zeros(k)
+
+        monkeypatch.setattr(Consensus, "_halved", halved)
+        monkeypatch.setattr(Consensus, "_resampled", lambda self, found, k, resampled: np.ones(k))
+        found = Consensus(clinic.fit_)
+        assert found.n_reported == n_reported
+        assert [axis.is_reproduced for axis in found.axes] == [i < n_reported for i in range(len(found.axes))]
+
 
 class TestKnownTraits:
     def test_all_are_found_and_nothing_else_is_clear(self, clinic):
