@@ -43,7 +43,7 @@ class TestTwoLevels:
         assert two_levels(np.zeros(100)) is None
 
 
-class TestHowMany:
+class TestNumberOfAxes:
     """Which number of axes is chosen, by how alike the axes of 1, 2, ... are in halves of the chains."""
 
     @pytest.mark.parametrize(
