@@ -5,7 +5,8 @@ its best approximation by a constant and k axes. It is least for the leading k p
 average field; within them the axes are those whose positions are least normal (`glfm.analysis.components`).
 There are as many as the data reproduce: the largest k for which every axis is found again, with a correlation
 of at least 0.95 over rows, by the halves of the chains, however they are halved, and on average in resampled
-rows. If that is less than two, it is the k of which most axes are found again, and these are reported.
+rows. If that is less than two, it is the k of which most axes are found again, at 0.95 or else at 0.9, and
+these are reported.
 
 What only one row in a hundred has makes no axis: the field is bounded before axes are looked for.
 
@@ -31,8 +32,9 @@ from glfm.posterior.spacing import spaced
 from glfm.sampling.problem import LocalProblem
 
 #: Correlation from which an axis counts as found again.
-REPRODUCED = 0.95
-_FEWEST_AXES = 2  # all of which are found again; else one that is not does not hold the others back
+REPRODUCED = 0.9
+_SURELY = 0.95  # which all axes must have for a number of axes to be chosen at once
+_FEWEST_AXES = 2
 
 _MOST_AXES = 12  # that are looked for
 _MOST_MORE = 12  # further axes, for the curve of what is explained
@@ -89,9 +91,25 @@ class _Tried:
     again: FloatArray
 
     @property
-    def is_again(self) -> NDArray[np.bool_]:
-        """Which axes are found again; a single draw has no halves."""
-        return np.asarray(np.fmin.reduce(self.again) >= REPRODUCED)
+    def n_axes(self) -> int:
+        """How many axes there are."""
+        return int(self.again.shape[1])
+
+    def is_again(self, bar: float) -> NDArray[np.bool_]:
+        """Return which axes are found again; a single draw has no halves."""
+        return np.asarray(np.fmin.reduce(self.again) >= bar)
+
+
+def _chosen(tried: Sequence[_Tried]) -> tuple[_Tried, float]:
+    """Return the axes to report, of 0, 1, 2, ... that were tried, and the bar that those reported pass."""
+    whole = [axes for axes in tried if axes.is_again(_SURELY).all()][-1]
+    if whole.n_axes >= _FEWEST_AXES:
+        return whole, _SURELY
+    for bar in (_SURELY, REPRODUCED):  # one that is not found again does not hold the others back
+        best = max(tried, key=lambda axes: int(axes.is_again(bar).sum()))
+        if best.is_again(bar).sum() >= _FEWEST_AXES:
+            break
+    return best, bar
 
 
 class Consensus:
@@ -125,23 +143,19 @@ class Consensus:
         kept = max(most, 1)
         halves = [[Whitened(mean, kept) for mean in pair] for pair in self._halves]
         resampled = [Whitened(self._mean[rows], kept, self._mean) for rows in _resamples(self._some.size)]
-        whole = part = _Tried(np.zeros((self._mean.shape[1], 0)), np.zeros((2, 0)))
+        tried = [_Tried(np.zeros((self._mean.shape[1], 0)), np.zeros((2, 0)))]
         for k in range(1, most + 1):
             found = self._whitened.components(k)
             again = np.array([self._halved(found, k, halves), self._resampled(found, k, resampled)])
-            tried = _Tried(found.directions, again)
-            if tried.is_again.all():
-                whole = tried
-            if tried.is_again.sum() > part.is_again.sum():
-                part = tried
-        chosen = whole if whole.again.shape[1] >= _FEWEST_AXES else part
-        more = max(min(self._whitened.rank - chosen.again.shape[1], _MOST_MORE), 0)
-        further = self._whitened.components(more, chosen.again.shape[1]).directions
+            tried.append(_Tried(found.directions, again))
+        chosen, bar = _chosen(tried)
+        more = max(min(self._whitened.rank - chosen.n_axes, _MOST_MORE), 0)
+        further = self._whitened.components(more, chosen.n_axes).directions
         every = _Tried(
             np.hstack([chosen.directions, further]), np.hstack([chosen.again, np.full((2, more), np.nan)])
         )
-        self.n_reported = int(every.is_again.sum())
-        order = np.argsort(~every.is_again, kind="stable")
+        self.n_reported = int(every.is_again(bar).sum())
+        order = np.argsort(~every.is_again(bar), kind="stable")
         components = Components(self._mean.mean(axis=0), every.directions[:, order])
         return components, self._measured(components, every.again[:, order])
 

@@ -53,8 +53,9 @@ class TestNumberOfAxes:
             ([[0.9], [0.96, 0.8], [0.97, 0.97, 0.97]], 3),
             ([[0.99], [0.99, 0.96], [0.99, 0.98, 0.97], [0.99, 0.98, 0.97, 0.94]], 3),
             ([[0.99], [0.9, 0.94], [0.99, 0.98, 0.5]], 2),  # one that is not holds the others back no more
-            ([[0.99], [0.9, 0.94]], 1),
-            ([[0.9], [0.9, 0.94]], 0),
+            ([[0.99], [0.9, 0.94]], 2),  # at the lower bar
+            ([[0.99], [0.8, 0.94]], 1),
+            ([[0.89], [0.8, 0.7]], 0),
         ],
     )
     def test_as_many_as_are_found_again(self, clinic, monkeypatch, alike, n_reported):
