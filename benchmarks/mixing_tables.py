@@ -26,7 +26,8 @@ REAL = (
     "nesarc_disorders",
 )
 QUICK_ROWS = 300
-EVERY = {"adult": 24, "internet_usage": 10, "covertype": 300}  # of a large table every so many rows
+EVERY = {"adult": 24}  # of a large table every so many rows
+PACKAGED = ("diabetes", "wine", "breast_cancer")  # tables that scikit-learn has inside
 
 
 class Made(NamedTuple):
@@ -326,6 +327,8 @@ def open_table(name: str, quick: bool) -> Table:
     if name in MADE:
         made = make(name, quick)
         return Table(made.frame, made.schema, made.Z)
+    if name in PACKAGED:
+        return packaged(name)
     from glfm import datasets
 
     frame, schema, _ = getattr(datasets, f"load_{name}")()
@@ -334,6 +337,16 @@ def open_table(name: str, quick: bool) -> Table:
         chosen = np.random.default_rng(0).choice(len(frame), QUICK_ROWS, replace=False)
         frame = frame.iloc[np.sort(chosen)].reset_index(drop=True)
     return Table(frame, schema, None)
+
+
+def packaged(name: str) -> Table:
+    """Return a table that scikit-learn has inside, its kinds inferred; classes are levels."""
+    from sklearn import datasets
+
+    found = getattr(datasets, f"load_{name}")(as_frame=True)
+    frame = found.data.copy()
+    frame["target"] = np.array(found.target_names)[found.target] if "target_names" in found else found.target
+    return Table(frame, None, None)
 
 
 def available(names: list[str], say: Callable[[str], object]) -> list[str]:
