@@ -181,7 +181,7 @@ def _caveats(summary: Summary, clear: list[FeatureFacts], convergence: Convergen
         return [convergence.headline]
     several = summary.fit.draws.n_chains > 1
     what = "halves of the chains" if several else "the halves of the chain"
-    least = min(feature.agreement for feature in clear)
+    least = np.floor(100.0 * min(0.999, *(feature.agreement for feature in clear))) / 100.0  # never "1.00"
     words = f"of {least:.2f}" if len(clear) == 1 else f"of {least:.2f} or more each"
     return [
         f"How sure is it? Both {what}, and rows that are resampled, show "
