@@ -38,11 +38,9 @@ def counties() -> None:
     schema |= dict.fromkeys(["county", "state", "msa", "pmsa"], "ignore")
     schema["pop_density"] = glfm.Count(transform="log1p")
     model = glfm.GLFM(schema, **SETTINGS).fit(frame)
-    features = model.features()
-    common = list(features.index[features["status"] == "clear"][:3])
     keep("dependence", model.plot.dependence())
     keep("pseudo", model.plot.pseudo("pop_density"))
-    keep("map", model.plot.map("state", top=3, features=common))
+    keep("map", model.plot.map("state", top=3))
     votes = frame["population"].astype(float) * frame["turnout"] / 100.0
     parties = {"Democrat": "democrat", "Republican": "republican", "Perot": "perot"}
     won = frame.assign(**{party: votes * frame[column] for party, column in parties.items()})

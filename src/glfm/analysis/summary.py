@@ -171,6 +171,21 @@ class Summary:
         table["rows"], table["share"] = count, count / codes.size
         return table.iloc[:top]
 
+    def places(self, by: str, features: Sequence[str] | None = None) -> pd.DataFrame:
+        """Return the mean place on scales, and the share with yes/no features, at each value of a column.
+
+        `features` are the names of those that count; None: the clear ones.
+        """
+        clear = self.features.index[self.features["status"] == "clear"]
+        chosen = list(dict.fromkeys(clear if features is None else features))
+        for name in chosen:
+            check_name(name, self.names, "feature")
+        groups, member = self._groups(by)
+        place = self.consensus.probabilities[:, [self.names.index(name) for name in chosen]]
+        table = pd.DataFrame(place, columns=pd.Index(chosen, dtype=object))[member >= 0]
+        means = table.groupby(member[member >= 0]).mean()
+        return means.set_axis(pd.Index([groups[int(i)] for i in means.index], name=by, dtype=object))
+
     def _chosen(self, features: Sequence[str] | None) -> list[str]:
         names = list(self.features.index[self.features["form"] == YES_NO])
         if features is None:

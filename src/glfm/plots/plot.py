@@ -315,7 +315,7 @@ class Plot:
         top: int = 5,
         features: Sequence[str] | None = None,
     ) -> Artists:
-        """Draw the shares of patterns in each state of the United States.
+        """Draw the shares of patterns, or the mean places on scales, in each state of the United States.
 
         Parameters
         ----------
@@ -326,14 +326,19 @@ class Plot:
         top
             Number of patterns, if none is given.
         features
-            As in `shares`.
+            As in `shares`. If a scale is among them, or if there is no yes/no feature, every feature has a
+            map of its own: the mean place of rows on a scale, the share that has a yes/no feature.
 
         Returns
         -------
         Artists
-            `data` has one row per state, by two-letter code, and one column per pattern.
+            `data` has one row per state, by two-letter code, and one column per pattern or feature.
         """
-        if pattern is None:
+        form = self._summary.features["form"]
+        scales = features is not None and any(form.get(name) == SCALE for name in features)
+        if pattern is None and (scales or (features is None and not self._summary.traits)):
+            table = self._summary.places(by, features).iloc[:, :top]
+        elif pattern is None:
             table = self._summary.patterns(top, by, features).drop(columns=OTHER, errors="ignore")
         else:
             table = self._summary.patterns(None, by, features)
@@ -344,8 +349,14 @@ class Plot:
         highest = max(float(table.to_numpy().max()), 0.01)
         artists: list[Artist] = []
         for panel, name in zip(axes, table.columns, strict=True):
-            look: Any = {"limits": (0.0, highest), "scale": False, "format": "{:.0%}"}
-            artists += tile_map(table[name], ax=panel, title=name, **look)
+            is_scale = form.get(name) == SCALE
+            look: Any = {
+                "limits": (0.0, highest),
+                "scale": False,
+                "format": "{:.2f}" if is_scale else "{:.0%}",
+            }
+            title = f"{name}, low to high" if is_scale else name
+            artists += tile_map(table[name], ax=panel, title=title, **look)
         return Artists(artists, axes, table, is_new=True)
 
     # ---- arguments

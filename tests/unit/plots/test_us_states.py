@@ -4,9 +4,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import glfm
 from glfm.errors import SchemaError
 from glfm.plots.us_states import STATES, read_states, tile_map
-from pictures import check_picture
+from pictures import check_picture, graded
+from tables import QUICK
 
 
 @pytest.fixture
@@ -27,6 +29,19 @@ class TestMap:
         assert list(artists.data.columns) == ["F1"]
         with pytest.raises(SchemaError, match=r"no yes/no feature 'F2': choose one of"):
             model.plot.map("state", "F2", features=["F1"])
+
+    def test_scales_have_maps_of_their_own(self):
+        frame = graded().assign(state=np.resize(list(STATES.values()), len(graded())))
+        model = glfm.GLFM({"state": "ignore"}, **QUICK | {"n_warmup": 60}).fit(frame)
+        clear = model.features().query("status == 'clear'")
+        assert set(clear["form"]) == {"scale"}
+        artists = model.plot.map("state")
+        place = model.activations()[list(clear.index)].groupby(frame["state"].to_numpy()).mean()
+        np.testing.assert_allclose(artists.data.loc["AL"], place.loc["Alabama"])
+        assert [panel.get_title() for panel in artists.axes] == [
+            f"{name}, low to high" for name in clear.index
+        ]
+        check_picture(artists)
 
     def test_refuses_what_is_no_state(self, model):
         with pytest.raises(SchemaError, match="column 'ward' have 'east', which is not a state"):
