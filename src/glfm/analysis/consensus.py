@@ -84,7 +84,7 @@ class Axis:
 
 
 @dataclass(frozen=True, eq=False)
-class _Tried:
+class Tried:
     """Some axes, and how alike they are in halves of the chains and in resampled rows (2 x axes)."""
 
     directions: FloatArray
@@ -100,7 +100,7 @@ class _Tried:
         return np.asarray(np.fmin.reduce(self.again) >= bar)
 
 
-def _chosen(tried: Sequence[_Tried]) -> tuple[_Tried, float]:
+def choose_axes(tried: Sequence[Tried]) -> tuple[Tried, float]:
     """Return the axes to report, of 0, 1, 2, ... that were tried, and the bar that those reported pass."""
     whole = [axes for axes in tried if axes.is_again(_SURELY).all()][-1]
     if whole.n_axes >= _FEWEST_AXES:
@@ -143,15 +143,15 @@ class Consensus:
         kept = max(most, 1)
         halves = [[Whitened(mean, kept) for mean in pair] for pair in self._halves]
         resampled = [Whitened(self._mean[rows], kept, self._mean) for rows in _resamples(self._some.size)]
-        tried = [_Tried(np.zeros((self._mean.shape[1], 0)), np.zeros((2, 0)))]
+        tried = [Tried(np.zeros((self._mean.shape[1], 0)), np.zeros((2, 0)))]
         for k in range(1, most + 1):
             found = self._whitened.components(k)
             again = np.array([self._halved(found, k, halves), self._resampled(found, k, resampled)])
-            tried.append(_Tried(found.directions, again))
-        chosen, bar = _chosen(tried)
+            tried.append(Tried(found.directions, again))
+        chosen, bar = choose_axes(tried)
         more = max(min(self._whitened.rank - chosen.n_axes, _MOST_MORE), 0)
         further = self._whitened.components(more, chosen.n_axes).directions
-        every = _Tried(
+        every = Tried(
             np.hstack([chosen.directions, further]), np.hstack([chosen.again, np.full((2, more), np.nan)])
         )
         self.n_reported = int(every.is_again(bar).sum())

@@ -9,7 +9,7 @@ import pytest
 import glfm
 from conftest import lent
 from glfm.analysis.components import match_axes
-from glfm.analysis.consensus import Consensus, two_levels
+from glfm.analysis.consensus import Consensus, Tried, choose_axes, two_levels
 from glfm.datasets import make_clinic
 
 SHORT = {"n_chains": 2, "n_warmup": 100, "n_draws": 40, "thin": 2, "progress": False, "n_jobs": 1}
@@ -58,15 +58,13 @@ class TestNumberOfAxes:
             ([[0.89], [0.8, 0.7]], 0),
         ],
     )
-    def test_as_many_as_are_found_again(self, clinic, monkeypatch, alike, n_reported):
-        def halved(self, found, k, halves):
-            return np.array(alike[k - 1]) if k <= len(alike) else np.zeros(k)
-
-        monkeypatch.setattr(Consensus, "_halved", halved)
-        monkeypatch.setattr(Consensus, "_resampled", lambda self, found, k, resampled: np.ones(k))
-        found = Consensus(clinic.fit_)
-        assert found.n_reported == n_reported
-        assert [axis.is_reproduced for axis in found.axes] == [i < n_reported for i in range(len(found.axes))]
+    def test_as_many_as_are_found_again(self, alike, n_reported):
+        found = [[], *alike]
+        tried = [Tried(np.zeros((3, len(part))), np.array([part, np.ones(len(part))])) for part in found]
+        chosen, bar = choose_axes(tried)
+        assert chosen.is_again(bar).sum() == n_reported
+        if n_reported:
+            assert np.sort(chosen.again[0])[-n_reported] >= 0.9
 
 
 class TestKnownTraits:

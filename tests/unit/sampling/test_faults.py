@@ -103,9 +103,9 @@ def test_without_the_check_garbage_would_come_back(frame, monkeypatch):
 
 def test_matrices_that_drift_are_noticed(frame, monkeypatch):
     def spoil(sampler, state):
-        matrices = gather(sampler, state)
-        matrices.inverse[0, 0] *= 1.0 + 1e-4
-        return matrices
+        gathered = gather(sampler, state)
+        gathered.matrices.inverse[0, 0] *= 1.0 + 1e-4
+        return gathered
 
     gather = CollapsedSampler.gather
     monkeypatch.setattr(CollapsedSampler, "gather", spoil)  # before each sweep over the rows
