@@ -25,6 +25,7 @@ _FEWEST = 10  # cells of a side of a contrast
 _TINY = 0.01  # nats: columns with a correlation of 0.14
 _MOST_GAPS = 4
 _GAP = 0.3  # by how much the share of missing cells must differ
+_CHANCE = 20.0  # chi-square that the two most different of many groups do not reach by chance
 _LONGEST = 28
 
 
@@ -105,11 +106,13 @@ def _gap(summary: Summary, by: str, hole: Mask) -> tuple[float, str]:
         return 0.0, ""
     masks = sorted(sides, key=lambda side: -missing(side[0]))
     (most, here), (least, there) = ((missing(mask), words) for mask, words in masks)
-    if most - least < _GAP:
-        return 0.0, ""
     size = [float(mask.sum()) for mask, _ in masks]
     share = missing(masks[0][0] | masks[1][0])
+    if most - least < _GAP:
+        return 0.0, ""
     between = size[0] * size[1] / sum(size) ** 2 * (most - least) ** 2 / (share * (1.0 - share))
+    if between * sum(size) < _CHANCE:
+        return 0.0, ""
     words = f"in {percent(most)} of the rows where {here}, in {percent(least)} where {there}"
     return between * sum(size) / n_rows, words
 
