@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from sklearn.base import clone
 
 from glfm.errors import DataError
 from glfm.frames.column import FloatArray
@@ -87,13 +87,13 @@ def certify(
     seed: np.random.SeedSequence,
     time_budget: float | None = None,
 ) -> Calibration:
-    """Hide cells of a table, fit a clone of the model to the rest, and judge what it says of them."""
+    """Hide cells of a table, fit a copy of the model to the rest, and judge what it says of them."""
     x = encode(frame, schema.kinds)
     rng = np.random.default_rng(seed.spawn(1)[0])
     hidden = choose_hidden(x, schema.kinds, fraction, rng)
     columns = {name: hidden[:, d] for d, name in enumerate(schema.kinds)}
     settings = {"schema": unlearnt(schema, model.schema), "random_state": int(rng.integers(2**32))}
-    rest = clone(model).set_params(**settings)
+    rest = copy(model).set_params(**settings)
     rest.fit(frame.hiding(columns), inactive=pinned, time_budget=time_budget)
     return judge(rest.predictive(), rest.schema_.kinds, x, hidden, rng)
 

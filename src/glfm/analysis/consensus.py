@@ -62,7 +62,7 @@ class Axis:
         Share of the variance of the average field.
     reproducibility
         Correlation over rows of the axes of two halves of the chains: the least over all ways to halve them;
-        NaN: there is a single draw.
+        NaN: there is a single draw, or no draw after warm-up.
     stability
         Correlation with the axes of resampled rows, averaged over resamples.
     """

@@ -89,7 +89,7 @@ def diagnose(problem: Problem, draws: Draws) -> Diagnostics:
     chain, draw = np.indices((len(chains), length))
     columns = {"chain": chain.ravel(), "draw": draw.ravel()}
     traces = pd.DataFrame(columns | {name: values.ravel() for name, values in series.items()})
-    return Diagnostics(table, _verdict(table, len(chains)), traces)
+    return Diagnostics(table, in_warmup(draws) or _verdict(table, draws), traces)
 
 
 def _quantities(problem: Problem, example: Draw) -> dict[str, Callable[[Draw], float]]:
@@ -161,10 +161,33 @@ def _judge_field(field: FloatArray) -> dict[str, float]:
     return judged | {name: float(np.percentile(of_places[name], at)) for name, at in worst.items()}
 
 
-def _verdict(table: pd.DataFrame, n_chains: int) -> str:
-    if table["rhat"].isna().any():
+def in_warmup(draws: Draws) -> str | None:
+    """Return that some chains were stopped in their warm-up, in words; None: no chain was."""
+    stopped, n_chains = draws.n_warmup, draws.n_chains
+    if not stopped:
+        return None
+    if stopped == len(draws):
+        what = "its last state" if n_chains == 1 else f"the last states of its {n_chains} chains"
         return (
-            f"Too few draws to judge convergence: keep at least {_FEWEST} per chain, or {2 * _FEWEST} of one."
+            f"The fit was stopped in warm-up: no draw after warm-up exists, only {what}, which the start "
+            "still shapes. Fit for longer before you rely on it."
+        )
+    left = len(draws) - stopped
+    return (
+        f"{stopped} of {n_chains} chains were stopped in warm-up, so that convergence cannot be judged: "
+        f"{'1 draw' if left == 1 else f'{left} draws'} after warm-up and {stopped} last "
+        f"{'state' if stopped == 1 else 'states'} exist. Fit for longer before you rely on them."
+    )
+
+
+def _verdict(table: pd.DataFrame, draws: Draws) -> str:
+    n_chains = draws.n_chains
+    if table["rhat"].isna().any():
+        there = "is 1 draw" if len(draws) == 1 else f"are {len(draws)} draws"
+        of = "of one chain" if n_chains == 1 else f"of {n_chains} chains"
+        return (
+            f"Too few draws to judge convergence: there {there} {of}; keep at least {_FEWEST} per chain, "
+            f"or {2 * _FEWEST} of one."
         )
     who = "The chains" if n_chains > 1 else "The halves of the only chain"
     worst, name = float(table["rhat"].max()), str(table["rhat"].idxmax())

@@ -63,8 +63,8 @@ class Field:
 
     def __init__(self, fit: Fit) -> None:
         self._fit = fit
-        #: Numbers of the draws that are used: at most 100, evenly spaced.
-        self.draws = spaced(len(fit.draws), _MOST_DRAWS)
+        #: Numbers of the draws that are used: at most 100, evenly spaced, of warm-up if there are no others.
+        self.draws = _after_warmup(fit)
         problem, counts = fit.problem, fit.problem.facts.level_counts
         metrics = [kind.metric(counts[d]) for d, kind in enumerate(problem.kinds.values())]
         self._metric = np.asarray(
@@ -88,7 +88,12 @@ class Field:
         return rows.project(t, some, matrix / noise[:, None])
 
     def groups(self) -> list[NDArray[np.intp]]:
-        """Return the draws chain by chain; those of a single chain in two halves."""
+        """Return the draws chain by chain; those of a single chain in two halves, those of warm-up together.
+
+        States in warm-up still have their starts in common, so that agreement among them shows nothing.
+        """
+        if any(self._fit.draws[int(t)].is_warmup for t in self.draws):
+            return [self.draws]
         chain = np.array([self._fit.draws[int(t)].chain for t in self.draws])
         found = [self.draws[chain == c] for c in np.unique(chain)]
         if len(found) == 1 and found[0].size > 1:
@@ -102,3 +107,10 @@ class Field:
         for t in draws[1:]:
             total += self.of(rows, int(t), some)
         return total / len(draws)
+
+
+def _after_warmup(fit: Fit) -> NDArray[np.intp]:
+    """Return numbers of draws, of those after warm-up if there are any."""
+    settled = np.array([not draw.is_warmup for draw in fit.draws])
+    numbers = np.flatnonzero(settled if settled.any() else ~settled)
+    return numbers[spaced(numbers.size, _MOST_DRAWS)]

@@ -144,7 +144,9 @@ class Summary:
         """Share of the field explained by the first features, one row per number of features."""
         consensus = self.consensus
         each = np.array([axis.explained for axis in consensus.axes])
-        table = {"explained": np.cumsum(each), "reproduced": np.arange(each.size) < consensus.n_reported}
+        again = np.array([axis.is_reproduced for axis in consensus.axes], dtype=np.bool_)
+        again &= np.arange(each.size) < consensus.n_reported
+        table = {"explained": np.cumsum(each), "reproduced": again}
         return pd.DataFrame(table, index=pd.Index(np.arange(1, each.size + 1), name="features"))
 
     def activations(self, rows: Rows) -> dict[str, FloatArray]:

@@ -179,6 +179,7 @@ class ChainRun:
             return
         if over and not chain.draws:  # a chain that was stopped in its warm-up keeps its last state
             self._keep()
+            chain.draws[-1] = replace(chain.draws[-1], is_warmup=True)
             chain.holds_warmup = True
         chain.state = shared.copy()
         self._n_ahead = self._losses = 0

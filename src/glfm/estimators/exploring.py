@@ -88,7 +88,8 @@ class Exploring(TransformerMixin, Fitted):  # type: ignore[misc]
 
             `status` tells features worth reading from others: "clear"; "faint" (no effect that a person
             would notice: half a standard deviation of a number or an ordinal, 0.1 of a level's share);
-            "rare" (below 3 % of the rows); "unstable" (not found again, or there is a single draw).
+            "rare" (below 3 % of the rows); "unstable" (not found again, or there is a single draw, or none
+            after warm-up: `reproducibility` is then NaN).
         """
         return self._summary.features_of(top, explain)
 

@@ -99,6 +99,8 @@ class GLFM(Exploring, Completing, Asking, Changing, MixedTableEstimator):
     False
     """
 
+    _own_bound: int | None = None  # a max_features that `Imputer` chose: nobody is told to raise it
+
     def __init__(
         self,
         schema: Mapping[str, Any] | Schema | None = None,
@@ -375,6 +377,8 @@ class GLFM(Exploring, Completing, Asking, Changing, MixedTableEstimator):
         return priors, Schedule(self.n_warmup, self.n_draws, self.thin)
 
     def _warn_if_bounded(self) -> None:
+        if self.max_features == self._own_bound:
+            return
         if self.max_features and any(draw.n_features >= self.max_features for draw in self.draws_):
             warnings.warn(
                 f"Some draws have max_features = {self.max_features} features: the posterior is that of a "

@@ -140,9 +140,12 @@ def predicting(
     if is_partitioned(X) or not isinstance(settings.get("engine") or LocalEngine(), LocalEngine):
         return GLFM(schema, weighted=False if weighted == "auto" else weighted, **settings)
     chosen = True if weighted == "auto" else weighted
-    if chosen and settings.get("max_features") is None:
-        settings["max_features"] = _MOST_FEATURES
-    return GLFM(Schema.infer(X, schema, predictive=True), weighted=chosen, **settings)
+    own = _MOST_FEATURES if chosen and settings.get("max_features") is None else None
+    if own is not None:
+        settings["max_features"] = own
+    model = GLFM(Schema.infer(X, schema, predictive=True), weighted=chosen, **settings)
+    model._own_bound = own
+    return model
 
 
 _SHARED = set(GLFM().get_params(deep=False))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from glfm.analysis.diagnostics import CONVERGED, diagnose
+from glfm.analysis.diagnostics import CONVERGED, diagnose, in_warmup
 from glfm.analysis.summary import Summary
 from glfm.report.columns import ColumnFacts, Missingness, column_facts, missingness
 from glfm.report.features import (
@@ -201,8 +201,13 @@ def _convergence(summary: Summary) -> tuple[Convergence, float]:
         "Run it longer before relying on small differences: more draws per chain (--draws on the command "
         'line, n_draws in Python, or fit with until="converged").'
     )
-    if np.isnan(worst):
-        state, headline = "unknown", "There are too few draws to judge whether the run was long enough."
+    stopped = in_warmup(summary.fit.draws)
+    if stopped is not None:
+        state, headline = "unknown", stopped
+    elif np.isnan(worst):
+        n_draws = counted(len(summary.fit.draws), "draw")
+        state = "unknown"
+        headline = f"There are too few draws ({n_draws}) to judge whether the run was long enough."
     elif n_chains == 1:
         state = "yes" if found.converged else "no"
         headline = (

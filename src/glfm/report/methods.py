@@ -15,6 +15,7 @@ from glfm.analysis.summary import Summary
 from glfm.report.columns import Missingness
 from glfm.report.figures import Curve
 from glfm.report.formatting import clipped, counted, listed, percent
+from glfm.sampling.draws import Draws
 
 _SETTINGS: dict[str, str] = {
     "random_state": "seed",
@@ -29,15 +30,20 @@ _SETTINGS: dict[str, str] = {
 
 def settings(summary: Summary) -> list[tuple[str, str]]:
     """Return the settings of the run, in words."""
-    lengths = [len(chain) for chain in summary.fit.draws.by_chain()]
-    per_chain = (
-        f"{min(lengths):,}" if min(lengths) == max(lengths) else f"{min(lengths):,} to {max(lengths):,}"
-    )
+    draws = summary.fit.draws
     rows = [
-        ("chains", f"{summary.fit.draws.n_chains}"),
-        ("draws kept", f"{len(summary.fit.draws):,} ({per_chain} per chain)"),
+        ("chains", f"{draws.n_chains}"),
+        ("draws kept", f"{len(draws) - draws.n_warmup:,} ({_per_chain(draws)} per chain)"),
     ]
+    if draws.n_warmup:
+        rows.append(("chains stopped in warm-up, of which the last state was kept", f"{draws.n_warmup}"))
     return rows + [(words, _setting(name, summary.fit.settings[name])) for name, words in _SETTINGS.items()]
+
+
+def _per_chain(draws: Draws) -> str:
+    """Return how many draws after warm-up a chain has."""
+    lengths = [sum(not draw.is_warmup for draw in chain) for chain in draws.by_chain()]
+    return f"{min(lengths):,}" if min(lengths) == max(lengths) else f"{min(lengths):,} to {max(lengths):,}"
 
 
 def _setting(name: str, value: object) -> str:
@@ -63,8 +69,12 @@ def methods(summary: Summary, missing: Missingness, curve: Curve, worst: float) 
     kinds = Counter(kind.name for kind in fit.problem.kinds.values())
     columns = listed([f"{n} {name}" for name, n in kinds.items()])
     gone = f"{percent(missing.share)} of the cells were missing and treated as missing at random"
-    lengths = [len(chain) for chain in fit.draws.by_chain()]
-    kept = f"{min(lengths):,}" if min(lengths) == max(lengths) else f"{min(lengths):,} to {max(lengths):,}"
+    stopped = (
+        f"; {counted(fit.draws.n_warmup, 'chain was', 'chains were')} stopped in warm-up and represented by "
+        "the last state"
+        if fit.draws.n_warmup
+        else ""
+    )
     seed = chosen["random_state"]
     rhat = "" if np.isnan(worst) else f"; the largest R-hat of the monitored quantities was {worst:.2f}"
     scales = sum(axis.is_scale for axis in summary.consensus.axes[: curve.n_reproduced])
@@ -83,9 +93,9 @@ def methods(summary: Summary, missing: Missingness, curve: Curve, worst: float) 
         f"binary features and one likelihood per kind of column (glfm {__version__}; {library}). "
         f"{gone if missing.n_holes else 'No cell was missing'}. "
         f"The posterior was sampled by Markov chain Monte Carlo with "
-        f"{counted(fit.draws.n_chains, 'chain')} of {chosen['n_warmup']:,} warm-up sweeps and {kept} kept "
-        f"draws each, one every {counted(int(chosen['thin']), 'sweep')} "
-        f"(concentration {_setting('alpha', chosen['alpha'])}; prior variance of weights "
+        f"{counted(fit.draws.n_chains, 'chain')} of {chosen['n_warmup']:,} warm-up sweeps and "
+        f"{_per_chain(fit.draws)} kept draws each, one every {counted(int(chosen['thin']), 'sweep')}"
+        f"{stopped} (concentration {_setting('alpha', chosen['alpha'])}; prior variance of weights "
         f"{_setting('weight_variance', chosen['weight_variance'])}; bound on features: "
         f"{_setting('max_features', chosen['max_features'])}; seed {_setting('random_state', seed)}){rhat}. "
         "The reported features are axes of the field of the posterior mean, its leading principal components "

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from functools import cached_property
 from threading import Event, Lock
 from typing import Any
@@ -172,6 +173,7 @@ class Chain:
         """Keep the present state, of warm-up, as a draw until the chain goes on."""
         self.holds_warmup = True
         self._keep(self.state)
+        self.draws[-1] = replace(self.draws[-1], is_warmup=True)
 
     def _keep(self, state: State) -> None:
         self.draws.append(Draw.of(self._rows, state, self.index, len(self.draws)))

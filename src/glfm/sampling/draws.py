@@ -37,6 +37,8 @@ class Draw:
         Encoded cells of the rows; None: they are not in this process.
     known_log_likelihood
         The log-likelihood, if it was computed where the rows are.
+    is_warmup
+        Whether it is the last state of a chain that was stopped in its warm-up, in place of a draw.
     """
 
     layout: Layout
@@ -50,6 +52,7 @@ class Draw:
     scores: NDArray[np.float32] | None = None
     x: FloatArray | None = None
     known_log_likelihood: float | None = None
+    is_warmup: bool = False
 
     @classmethod
     def of(cls, problem: LocalProblem, state: State, chain: int, index: int) -> Draw:
@@ -194,6 +197,11 @@ class Draws(Sequence[Draw]):
     def n_chains(self) -> int:
         """How many chains the draws come from."""
         return len({draw.chain for draw in self._draws})
+
+    @property
+    def n_warmup(self) -> int:
+        """How many are last states of chains that were stopped in their warm-up."""
+        return sum(draw.is_warmup for draw in self._draws)
 
     def by_chain(self) -> list[list[Draw]]:
         """Return the draws chain by chain."""

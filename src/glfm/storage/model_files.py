@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -63,6 +63,7 @@ def write(fit: Fit, path: str | PathLike[str], data: bool = True, stage: Stage |
         "priors": {name: _plain(value) for name, value in asdict(fit.problem.priors).items()},
         "n_rows": fit.problem.n_rows,
         "n_draws": len(fit.draws),
+        "warmup": [t for t, draw in enumerate(fit.draws) if draw.is_warmup],
         "seed": {"entropy": fit.seed.entropy, "spawn_key": list(fit.seed.spawn_key)},
         "table": None,
         "inactive": False,
@@ -216,7 +217,11 @@ def _read(head: dict[str, Any], reader: Reader, known: Collection[str]) -> tuple
         problem = LocalProblem(schema.kinds, encode(frame, schema.kinds), priors, pinned)
     stage = _stage(head, reader)
     n_draws = whole(reader, head["n_draws"], least=0 if stage is not None and not rowless else 1)
-    draws = _read_draws(reader, problem, n_draws, rowless)
+    warmup = {whole(reader, t, most=n_draws - 1) for t in head.get("warmup", ())}
+    draws = [
+        replace(draw, is_warmup=t in warmup)
+        for t, draw in enumerate(_read_draws(reader, problem, n_draws, rowless))
+    ]
     chains = []
     if isinstance(problem, LocalProblem):
         chains = [_read_chain(reader, problem, i, one, draws) for i, one in enumerate(head["chains"])]

@@ -3,6 +3,7 @@
 import pickle
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -88,6 +89,24 @@ class TestAlone:
         imputer = glfm.Imputer({name: glfm.Real(mapping="affine")}, weighted=False, **QUICK).fit(X)
         assert imputer.model_.schema_[name].mapping == "affine"
         assert imputer.model_.get_params()["weighted"] is False
+
+    @pytest.mark.parametrize("given", [None, 2])
+    def test_nobody_is_told_of_a_bound_that_they_did_not_set(self, given, monkeypatch):
+        monkeypatch.setattr("glfm.estimators.imputer._MOST_FEATURES", 2)
+        X = iris()[0]
+        imputer = glfm.Imputer(max_features=given, **{**QUICK, "n_warmup": 60})
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            imputer.fit(X)
+        assert max(draw.n_features for draw in imputer.model_.draws_) == 2
+        assert [str(one.message)[:31] for one in caught] == (
+            ["Some draws have max_features = "] if given else []
+        )
+
+    def test_nor_when_the_model_is_checked(self, monkeypatch):
+        monkeypatch.setattr("glfm.estimators.imputer._MOST_FEATURES", 2)
+        imputer = glfm.Imputer(**QUICK).fit(iris()[0])
+        assert len(imputer.model_.calibration(random_state=1).columns) == 4
 
     def test_clone_and_parameters(self):
         imputer = clone(glfm.Imputer({"x0": "real"}, how="mode", alpha=2.0)).set_params(n_draws=7)
