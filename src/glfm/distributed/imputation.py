@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from glfm.distributed.engine import current_client
 from glfm.frames.frame import Frame
 from glfm.posterior.fit import Fit
-from glfm.posterior.predictive import How, Predictive, check_imputations
+from glfm.posterior.predictive import How, Predictive, check_imputations, predict
 from glfm.posterior.rows import TrainingRows
 from glfm.sampling.draws import Draws
 from glfm.sampling.problem import LocalProblem
@@ -101,5 +101,7 @@ def impute_new(model: Any, data: Any, **arguments: Any) -> Any:
 
 
 def _impute_part(part: pd.DataFrame, model: Any, arguments: dict[str, Any]) -> pd.DataFrame:
-    filled: pd.DataFrame = model.impute(part, **arguments) if len(part) else part
+    if not len(part):
+        return part
+    filled: pd.DataFrame = predict(model.fit_, part, model.unseen, model.n_jobs).impute(**arguments)
     return filled

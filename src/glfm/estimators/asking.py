@@ -9,7 +9,7 @@ import pandas as pd
 
 from glfm.estimators.base import Fitted
 from glfm.posterior.answers import Answer, ask
-from glfm.posterior.joint_density import logp
+from glfm.posterior.joint_density import logp, score
 from glfm.posterior.simulation import simulate
 from glfm.posterior.surprisal import novelty, odd_cells, surprisal
 from glfm.sampling.settings import seed_sequence
@@ -49,7 +49,8 @@ class Asking(Fitted):
         -------
         DataFrame
             In the library and types of the table of the fit (pandas if the model was saved without it);
-            rows follow each other from different draws, and values never leave the support of their kind.
+            rows follow each other from different draws, values never leave the support of their kind, and
+            numbers have the decimals of their column.
         """
         fit = self._fit if random_state is None else self._fit.with_seed(seed_sequence(random_state))
         return simulate(fit, n, columns, given, self.unseen, self.n_jobs)
@@ -97,6 +98,39 @@ class Asking(Fitted):
             A number; with a table one per row, as a column of its library.
         """
         return logp(self._fit, values, given, self.unseen, self.n_jobs)
+
+    def score(self, X: Any, y: object = None) -> float:
+        """Return the mean log density per observed cell of rows, for scikit-learn's searches; more is better.
+
+        It is the joint log density of the observed cells of each row (`logp(X)`), summed over the rows, over
+        the number of these cells. Levels and counts have a probability, other numbers a density in the units
+        of their values: compare scores of the same columns and the same kinds. Holes, columns that the schema
+        ignores, and with unseen="missing" levels that the fit did not know are not scored and do not
+        count. A value that the fit takes for impossible makes the score minus infinity.
+
+        The training part of a fold often lacks a rare level, which with unseen="error" raises `DataError`:
+        search with `GLFM(unseen="missing")`, or with a schema that has all levels. A schema that is given
+        also makes the kinds of all folds the same.
+
+        Parameters
+        ----------
+        X
+            Rows, as in `logp`; those of the fit are scored as if they were new.
+        y
+            Ignored; here for scikit-learn.
+
+        Examples
+        --------
+        >>> import glfm
+        >>> from sklearn.model_selection import GridSearchCV
+        >>> df = glfm.datasets.make_clinic(60).frame
+        >>> short = {"n_chains": 1, "n_warmup": 20, "n_draws": 5, "random_state": 0, "progress": False}
+        >>> model = glfm.GLFM(unseen="missing", **short)
+        >>> search = GridSearchCV(model, {"weight_variance": [0.01, 1.0]}, cv=2).fit(df)
+        >>> search.best_params_
+        {'weight_variance': 1.0}
+        """
+        return score(self._fit, self._table(X), self.unseen, self.n_jobs)
 
     def surprisal(self, X: Any = None) -> Any:
         """Return how surprising every observed cell is given the rest of its row; NaN in the holes.

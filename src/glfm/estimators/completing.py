@@ -31,6 +31,8 @@ class Completing(Fitted):
     def impute(self, X: Any = None, *, how: How = "auto", n: int = 1) -> Any:
         """Return the table with its holes filled; observed cells, dtypes, index and order are the input's.
 
+        Columns that the schema ignores pass as they are; a warning says how many missing cells stay in them.
+
         Parameters
         ----------
         X
@@ -38,7 +40,9 @@ class Completing(Fitted):
             dask DataFrame, each partition of which is completed when it is computed.
         how
             "auto" (median of numbers and ordinals, mode of categories), "mode" (the most probable value),
-            "mean" (rounded for counts, mode of levels), "median", or "sample".
+            "mean" (rounded for counts, mode of levels), "median", or "sample". Numbers have as many decimals
+            as those of their column, if these have at most six, and never leave the support of their kind;
+            `predictive` has them all.
         n
             More than 1 gives a list of proper multiple imputations: each is sampled from a posterior draw
             of its own.

@@ -28,7 +28,8 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, MixedTableEstimator):  # t
     `fit` draws from the posterior given a table; `transform` completes any table with the same columns
     without refitting, each row given its own observed cells. `fit_transform` completes the table of the fit,
     whose rows have shaped the features, so that it may fill a hole a little differently than `transform`
-    of the same rows. Columns that the schema ignores pass as they are, with their holes.
+    of the same rows. Columns that the schema ignores pass as they are; a warning says how many holes stay in
+    them.
 
     Parameters
     ----------

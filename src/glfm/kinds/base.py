@@ -192,6 +192,10 @@ class Kind(ABC):
         """Return the allowed encoded value nearest to each number."""
         return x
 
+    def recorded(self, x: FloatArray) -> FloatArray:
+        """Return encoded values as the column records them: numbers with as many decimals as it has."""
+        return x
+
     def rounds_from(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the interval of real numbers that round to each value; lower equals upper for a density."""
         return x, x

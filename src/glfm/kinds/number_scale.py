@@ -19,6 +19,7 @@ from glfm.frames.column import Column, FloatArray
 from glfm.frames.times import from_days, time_of
 from glfm.kinds.base import Kind
 from glfm.kinds.curves import find_points, middle, read_knots
+from glfm.kinds.decimals import MOST_DECIMALS, decimals_of, with_decimals
 from glfm.kinds.links import (
     Link,
     center_and_spread,
@@ -56,6 +57,9 @@ class NumberScale(Kind):
         Variance of u, the small noise between a pseudo-observation and its value.
     time
         The type of a column that is modelled in days: "date", "datetime" or "duration"; learnt.
+    decimals
+        Of imputed and simulated values; learnt where None, if no value has more than six (of a column of
+        whole numbers it is 0). With 17, values stay as they are drawn.
     """
 
     is_number: ClassVar[bool] = True
@@ -74,6 +78,7 @@ class NumberScale(Kind):
     knots: Any = None
     aux_variance: float = 0.001
     time: str | None = None
+    decimals: int | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -90,6 +95,13 @@ class NumberScale(Kind):
         if self.time is not None and self.time not in self.times:
             allowed = f"one of {', '.join(self.times)}" if self.times else "left out"
             raise SchemaError(f"time of a {self.name} column must be {allowed}, not {self.time!r}.")
+
+        if self.decimals is not None and not (
+            isinstance(self.decimals, int)
+            and not isinstance(self.decimals, bool)
+            and 0 <= self.decimals <= MOST_DECIMALS
+        ):
+            raise SchemaError(f"decimals is a whole number from 0 to {MOST_DECIMALS}, not {self.decimals!r}.")
 
     def _check_quantile(self) -> None:
         if self.is_quantile and not (self.shift is None and self.scale is None):
@@ -140,6 +152,8 @@ class NumberScale(Kind):
         learnt = self.learn_more(x)
         if column.type == "date" and self.time is None:
             learnt = replace(learnt, time=time_of(column))
+        if learnt.decimals is None and not self.is_whole and column.type != "date":
+            learnt = replace(learnt, decimals=decimals_of(x))
         if self.is_learnt:
             return learnt
         points = learnt.representatives(x)
@@ -334,6 +348,18 @@ class NumberScale(Kind):
         if self.open_ends[1] == np.inf and high < np.inf:
             high = min(high - np.finfo(np.float64).tiny, math.nextafter(high, -math.inf))
         return x if np.isinf(low) and np.isinf(high) else np.clip(x, low, high)
+
+    def recorded(self, x: FloatArray) -> FloatArray:
+        if self.decimals is None or self.is_whole:
+            return x
+        near, other = with_decimals(x, self.decimals)
+        # What rounds to a value that cannot be, as 0.004 to 0.00, is rounded to the other side.
+        return np.where(self._can_be(near), near, np.where(self._can_be(other), other, x))
+
+    def _can_be(self, x: FloatArray) -> NDArray[np.bool_]:
+        """Return which numbers some point of the pseudo-scale gives."""
+        lower, upper = self.bounds(x)
+        return np.asarray(self.allowed(x)[0] & ((lower < upper) | np.isfinite(lower)))
 
     def rounds_from(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
         lower, upper, (first, last) = x, x, self.open_ends

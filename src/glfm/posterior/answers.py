@@ -44,8 +44,10 @@ class Answer:
 
     @property
     def value(self) -> Any:
-        """The median of a number or an ordinal, the most probable level of a category."""
-        return self.median if self._cells.kind.is_ordered else self.mode
+        """The median of a number (with the decimals of its column) or an ordinal, the likeliest category."""
+        cells = self._cells
+        best = cells.quantile(0.5) if cells.kind.is_ordered else cells.mode()
+        return self._decoded(cells.kind.recorded(best))
 
     @property
     def median(self) -> Any:

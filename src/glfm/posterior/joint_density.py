@@ -117,11 +117,25 @@ def logp(
     if twice.size:
         name = fit.problem.names[twice[0]]
         raise SchemaError(f"Column {name!r} is both in values and in given: leave it out of one.")
+    joint = _joint(fit, v, g, n_jobs)
+    frame = asked.frame or known.frame
+    return float(joint[0]) if frame is None else frame.new({"logp": joint})["logp"]
+
+
+def _joint(fit: Fit, v: FloatArray, g: FloatArray, n_jobs: int | None) -> FloatArray:
+    """Return the joint log density of the values `v` of each row given its cells `g`."""
     slopes = log_slopes(fit.problem, v)
     slopes[np.isnan(v)] = 0.0
-    v[np.isneginf(slopes)] = np.nan  # an impossible value has its score already
+    v = np.where(np.isneginf(slopes), np.nan, v)  # an impossible value has its score already
     rows = NewRows(np.where(np.isnan(v), g, v), fit)
     steps = log_weights(rows, ~np.isnan(v), fit, n_jobs, copies=-(-_WEIGHTS // len(fit.draws)))
-    score = np.nansum(steps, axis=1) + slopes.sum(axis=1)
-    frame = asked.frame or known.frame
-    return float(score[0]) if frame is None else frame.new({"logp": score})["logp"]
+    return np.asarray(np.nansum(steps, axis=1) + slopes.sum(axis=1))
+
+
+def score(fit: Fit, X: Any, unseen: Unseen = "error", n_jobs: int | None = None) -> float:
+    """Return the mean joint log density per observed cell of rows; see `GLFM.score`."""
+    x = read_condition(X, fit.schema, unseen, as_values=True).x
+    n_cells = int((~np.isnan(x)).sum())
+    if not n_cells:
+        raise DataError("The rows have no observed cell in a modelled column: give some that have.")
+    return float(_joint(fit, x, np.full_like(x, np.nan), n_jobs).sum() / n_cells)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from copy import deepcopy
 from functools import cached_property
 from typing import Any, Literal
@@ -11,7 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from glfm.errors import SchemaError, check_mass, check_name
+from glfm.errors import DataError, FitWarning, SchemaError, check_mass, check_name, listing
 from glfm.frames.column import FloatArray
 from glfm.frames.frame import Frame
 from glfm.kinds.base import Kind
@@ -131,7 +133,10 @@ class Predictive:
         return ranked(parts)
 
     def sample(self, n: int = 1) -> list[Any]:
-        """Return `n` whole tables, each drawn jointly from one posterior draw, in turn if there are fewer."""
+        """Return `n` whole tables, each drawn jointly from one posterior draw, in turn if there are fewer.
+
+        Numbers have the decimals of their column.
+        """
         return [self._frame.like(self._decoded(x)) for x, _ in self._sampled(n)]
 
     def impute(self, how: How = "auto", n: int = 1) -> Any:
@@ -145,7 +150,9 @@ class Predictive:
             holes = self._holes[name]
             if holes.size:
                 x = self._rows.x[:, d].copy()
-                x[holes] = self._column(name, lambda cells: _point(cells, how), holes)
+                x[holes] = self.kind(name).recorded(
+                    self._column(name, lambda cells: _point(cells, how), holes)
+                )
                 filled[name] = x
         return self.complete(filled)
 
@@ -176,6 +183,15 @@ class Predictive:
         """Return the rows in which a column has no value."""
         self.kind(column)
         return self._holes[column]
+
+    def left_empty(self) -> dict[str, int]:
+        """Return how many missing cells each column has that is not modelled, where there are some."""
+        found = {}
+        for name in self._frame.names:
+            if name not in self._problem.kinds:
+                with suppress(DataError):  # of a column that cannot be read
+                    found[name] = int(self._frame.column(name).missing.sum())
+        return {name: n for name, n in found.items() if n}
 
     # ---- how it is done
 
@@ -234,8 +250,9 @@ class Predictive:
                 given = float(self._draws[t].variances[d]), self._draws[t].thetas[d]
                 location = self._rows.location(t, rows, self._problem.slices[d])
                 if name == column:
-                    moved = [kind.sample(deepcopy(noise), location + by, *given) for by in shifts]
-                x[name] = kind.sample(noise, location, *given)
+                    drawn = (kind.sample(deepcopy(noise), location + by, *given) for by in shifts)
+                    moved = [kind.recorded(values) for values in drawn]
+                x[name] = kind.recorded(kind.sample(noise, location, *given))
             yield x, moved
 
     def _decoded(self, columns: dict[str, FloatArray]) -> dict[str, NDArray[Any]]:
@@ -280,4 +297,23 @@ def impute(fit: Fit, X: Any, how: How, n: int, unseen: Unseen = "error", n_jobs:
     """Return the table of the fit, or rows never seen, with the holes filled; see `GLFM.impute`."""
     if X is None and fit.partitions is not None:
         return fit.partitions.impute(fit, how, n)
-    return predict(fit, X, unseen, n_jobs).impute(how, n)
+    predictive = predict(fit, X, unseen, n_jobs)
+    completed = predictive.impute(how, n)
+    _warn_of_holes(predictive.left_empty())
+    return completed
+
+
+def _warn_of_holes(left: Mapping[str, int]) -> None:
+    """Say which columns of a completed table still have missing cells, because no model is of them."""
+    if not left:
+        return
+    n = sum(left.values())
+    what, whose = ("1 column is", "its") if len(left) == 1 else (f"{len(left)} columns are", "their")
+    cells = "1 missing cell stays" if n == 1 else f"{n} missing cells stay"
+    them = "it" if len(left) == 1 else "them"
+    warnings.warn(
+        f"{what} ignored ({listing(left)}): {whose} {cells} empty; a schema that gives {them} a kind fills "
+        f"{them}.",
+        FitWarning,
+        stacklevel=4,
+    )

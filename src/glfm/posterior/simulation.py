@@ -59,8 +59,13 @@ def simulate(
         raise SchemaError(f"The number of rows to simulate must be at least 1, not {n!r}.")
     if known.frame is not None and n is not None and n > 1:
         raise SchemaError(f"There is one answer for each of the {known.n_rows} rows of given: leave out n.")
-    x = simulate_rows(np.repeat(known.x, n or 1, axis=0), fit, n_jobs)
-    values = {name: fit.problem.kinds[name].decode(x[:, names.index(name)]) for name in chosen}
+    given_x = np.repeat(known.x, n or 1, axis=0)
+    x = simulate_rows(given_x, fit, n_jobs)
+    values = {}
+    for name in chosen:
+        kind, d = fit.problem.kinds[name], names.index(name)
+        drawn = np.where(np.isnan(given_x[:, d]), kind.recorded(x[:, d]), x[:, d])
+        values[name] = kind.decode(drawn)
     labels = None if known.frame is None else known.frame.labels
     return (
         pd.DataFrame(values) if fit.frame is None else fit.frame.resized(len(x), labels).like(values, chosen)

@@ -36,7 +36,7 @@ def cell_table(cells: Cells, spread: float, tail: float) -> dict[str, NDArray[An
     """
     kind = cells.kind
     value = cells.quantile(0.5) if kind.is_ordered else cells.mode()
-    table: dict[str, NDArray[Any]] = {"value": kind.decode(value)}
+    table: dict[str, NDArray[Any]] = {"value": kind.decode(kind.recorded(value))}
     if kind.is_ordered:
         ends = {"lower": tail, "upper": 1.0 - tail}
         table |= {name: kind.decode(cells.quantile(q)) for name, q in ends.items()}

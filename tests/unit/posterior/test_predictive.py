@@ -1,9 +1,13 @@
 """The predictive of every cell, and tables completed from it."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
+from sklearn.pipeline import make_pipeline
 
 import glfm
 from glfm.errors import DataError, SchemaError
@@ -160,3 +164,58 @@ class TestImpute:
     def test_unknown_how(self, model):
         with pytest.raises(SchemaError, match="Unknown how 'best'"):
             model.impute(how="best")
+
+
+class TestWhatStaysEmpty:
+    """Columns that the schema ignores keep their holes, which is said once per call."""
+
+    @pytest.fixture(scope="class")
+    @staticmethod
+    def table():
+        rng = np.random.default_rng(0)
+        names = [None if i % 10 == 0 else f"name {i}" for i in range(40)]
+        return mixed().assign(name=names, ticket=[None if i % 8 == 0 else i for i in rng.permutation(40)])
+
+    @pytest.fixture(scope="class")
+    @staticmethod
+    def fitted(table):
+        return glfm.GLFM({"name": "ignore", "ticket": "ignore"}, **QUICK).fit(table)
+
+    def said(self, run):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            run()
+        return [str(one.message) for one in caught]
+
+    @pytest.mark.parametrize("n", [1, 3])
+    def test_it_is_said_once(self, fitted, n):
+        sentence = (
+            "2 columns are ignored ('name', 'ticket'): their 9 missing cells stay empty; a schema that gives "
+            "them a kind fills them."
+        )
+        assert self.said(lambda: fitted.impute(n=n)) == [sentence]
+
+    def test_of_the_rows_that_are_given(self, fitted, table):
+        one = (
+            "1 column is ignored ('name'): its 1 missing cell stays empty; a schema that gives it a kind "
+            "fills it."
+        )
+        rows = table.assign(ticket=1.0).iloc[:5]
+        assert self.said(lambda: fitted.impute(rows)) == [one]
+        assert self.said(lambda: fitted.impute(rows.assign(name="x"))) == []
+
+    @pytest.mark.parametrize("make", [pl.from_pandas, pa.Table.from_pandas])
+    def test_other_libraries(self, fitted, table, make):
+        plain = table.reset_index(drop=True).astype({"ward": object, "pain": object, "name": object})
+        (said,) = self.said(lambda: fitted.impute(make(plain)))
+        assert "their 9 missing cells stay empty" in said
+
+    def test_nothing_is_said_of_predictions(self, fitted):
+        assert self.said(lambda: fitted.predictive().impute()) == []
+
+    def test_in_a_pipeline(self, table):
+        imputer = glfm.Imputer({"name": "ignore", "ticket": "ignore"}, **QUICK)
+        (said,) = self.said(lambda: make_pipeline(imputer).fit_transform(table))
+        assert "their 9 missing cells" in said
+        (said,) = self.said(lambda: imputer.transform(table))
+        assert "their 9 missing cells" in said
