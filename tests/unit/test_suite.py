@@ -12,7 +12,7 @@ TESTS = Path(__file__).parents[1]
 FILES = sorted(TESTS.rglob("*.py"))
 
 # Names with an underscore that are meant for others: of IPython, of named tuples, of a process that ends.
-PROTOCOLS = {"_repr_png_", "_repr_html_", "_asdict", "_fields", "_replace", "_exit"}
+PROTOCOLS = {"_repr_png_", "_repr_html_", "_repr_mimebundle_", "_asdict", "_fields", "_replace", "_exit"}
 # Faults are planted inside, and negative controls break what is inside: for that there is no public way.
 INSIDE = {
     "end_to_end/killed_fits.py": {"_write_array"},

@@ -17,6 +17,7 @@ from glfm.frames.column import FloatArray
 from glfm.frames.frame import Frame
 from glfm.kinds.base import Kind
 from glfm.kinds.cells import Cells
+from glfm.notebook import number_table
 from glfm.posterior.predictive import Predictive
 from glfm.schema import Schema
 from glfm.schema.encoding import encode
@@ -62,6 +63,9 @@ class Calibration:
 
     def __repr__(self) -> str:
         return f"{self.table.to_string(float_format='{:.3g}'.format, na_rep='-')}\n{self.verdict}"
+
+    def _repr_html_(self) -> str:
+        return number_table(self.table, self.verdict)
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the coverage of each kind beside the mass it should have; return the axes."""

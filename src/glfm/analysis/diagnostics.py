@@ -12,6 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from glfm.frames.column import FloatArray
+from glfm.notebook import MOST_ROWS, number_table
 from glfm.posterior.spacing import spaced
 from glfm.sampling.draws import Draw, Draws
 from glfm.sampling.problem import Problem
@@ -71,6 +72,13 @@ class Diagnostics:
 
     def __repr__(self) -> str:
         return f"{self.table.to_string(float_format='{:.3g}'.format)}\n{self.verdict}"
+
+    def _repr_html_(self) -> str:
+        # Of many quantities, those that chains agree on least.
+        worst = np.sort(np.argsort(-self.table["rhat"].to_numpy(), kind="stable")[:MOST_ROWS])
+        left_out = len(self.table) - worst.size
+        more = f" {left_out} more quantities have smaller R-hats." if left_out else ""
+        return number_table(self.table.iloc[worst].rename_axis("quantity"), self.verdict + more)
 
 
 def diagnose(problem: Problem, draws: Draws) -> Diagnostics:

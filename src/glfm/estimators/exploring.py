@@ -29,7 +29,9 @@ class Exploring(TransformerMixin, Fitted):  # type: ignore[misc]
 
     def diagnostics(self) -> Diagnostics:
         """Return how well the chains agree on quantities that do not depend on the order of features."""
-        return diagnose(self._fit.problem, self._fit.draws)
+        found = diagnose(self._fit.problem, self._fit.draws)
+        self._summaries["verdict"] = found.verdict
+        return found
 
     def activations(self) -> Any:
         """Return the probability of each feature F1, F2, ... for each row of the fit.

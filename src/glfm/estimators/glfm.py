@@ -21,6 +21,7 @@ from glfm.estimators.base import MixedTableEstimator
 from glfm.estimators.changing import Changing
 from glfm.estimators.completing import Completing
 from glfm.estimators.exploring import Exploring
+from glfm.estimators.facts import facts_of
 from glfm.estimators.tables import open_table
 from glfm.frames.frame import Frame
 from glfm.posterior.fit import Fit
@@ -347,6 +348,10 @@ class GLFM(Exploring, Completing, Asking, Changing, MixedTableEstimator):
         """
         write(replace(self._fit, settings=self._parameters), path, data)
         return Path(path)
+
+    def _facts(self) -> list[tuple[str, str]]:
+        verdict = self._summaries.get("verdict") if hasattr(self, "fit_") else None
+        return facts_of(self.schema, getattr(self, "fit_", None), verdict)
 
     @property
     def _engine(self) -> Engine:

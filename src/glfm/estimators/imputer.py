@@ -11,6 +11,7 @@ from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from glfm.estimators.base import MixedTableEstimator
+from glfm.estimators.facts import facts_of
 from glfm.estimators.glfm import GLFM
 from glfm.frames.frame import is_partitioned
 from glfm.posterior.predictive import How
@@ -121,6 +122,12 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, MixedTableEstimator):  # t
         """Fit, and return the table of the fit with its holes filled."""
         return self.fit(X, y).model_.impute(how=self.how)
 
+    def _facts(self) -> list[tuple[str, str]]:
+        how = [("fills cells with", _HOW.get(self.how, str(self.how)))]
+        if not hasattr(self, "model_"):
+            return facts_of(self.schema) + how
+        return self.model_._facts() + how
+
     def _checked(self, X: Any, reset: bool) -> Any:
         """Check shape and column names as scikit-learn does; what cells may hold is the schema's matter."""
         if not hasattr(X, "columns"):
@@ -149,4 +156,11 @@ def predicting(
     return model
 
 
+_HOW: dict[str, str] = {
+    "auto": "medians of numbers and ordinals, the most probable category",
+    "mode": "the most probable value",
+    "mean": "means of numbers, the most probable level",
+    "median": "medians of numbers and ordinals, the most probable category",
+    "sample": "one sample",
+}
 _SHARED = set(GLFM().get_params(deep=False))

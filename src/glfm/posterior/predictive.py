@@ -18,6 +18,7 @@ from glfm.frames.column import FloatArray
 from glfm.frames.frame import Frame
 from glfm.kinds.base import Kind
 from glfm.kinds.cells import Cells
+from glfm.notebook import text_table
 from glfm.posterior.fit import Fit
 from glfm.posterior.rows import Rows, rows_for
 from glfm.posterior.spacing import blocks
@@ -60,6 +61,19 @@ class Predictive:
         return (
             f"<predictive of {self._rows.n_rows} rows x {len(self._problem.names)} columns "
             f"from {len(self._draws)} draws>"
+        )
+
+    def _repr_html_(self) -> str:
+        kinds, n_rows = self._problem.kinds, self._rows.n_rows
+        rows = [(name, kind.name, int(self._holes[name].size)) for name, kind in kinds.items()]
+        ask = (
+            "mean(), median(), mode(), interval(0.9), proba(column), logpdf(values), cdf(values), sd(), "
+            "entropy(), uncertainty(), sample(n) and impute() answer for every cell."
+        )
+        return text_table(
+            ("column", "kind", "missing"),
+            rows,
+            f"Predictive of {n_rows:,} rows from {len(self._draws)} draws: {ask}",
         )
 
     def mean(self) -> Any:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from html import escape
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from glfm.errors import SchemaError, check_name
 from glfm.frames.frame import Frame
 from glfm.kinds import Kind, find_kind
+from glfm.notebook import text_table
 from glfm.schema.inference import infer_kinds
 
 if TYPE_CHECKING:
@@ -218,11 +218,7 @@ class Schema(Mapping[str, Kind | None]):
         )
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{cell}</th>" for cell in _HEAD)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in self._rows()
-        )
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        return text_table(_HEAD, self._rows(), most=None)
 
 
 # ---- reading
