@@ -115,7 +115,7 @@ def test_libraries_and_ignored_columns(library: str, tmp_path: Path) -> None:
     model = fitted(_as(library, frame), n_chains=1, n_warmup=5, n_draws=2)
     html = model.report(tmp_path / "r.html").read_text(encoding="utf-8")
     assert "of which 1 is left aside" in Page(html).words
-    assert "too few draws to judge" in Page(html).words
+    assert "too few draws (two draws) to judge" in Page(html).words
 
 
 TABLES = {
