@@ -88,6 +88,10 @@ class Frame(ABC):
         values[self._hidden[name]] = np.nan if column.is_number else None
         return replace(column, values=values)
 
+    @abstractmethod
+    def n_missing(self, name: str) -> int:
+        """Return how many cells of a column are missing, without reading it: it may hold anything."""
+
     def hiding(self, cells: Mapping[str, NDArray[np.bool_]]) -> Self:
         """Return the table with some cells of some columns, by name, as if they were missing."""
         other = copy(self)

@@ -24,6 +24,11 @@ class NarwhalsFrame(Frame):
         self._data = data.clone()
         self._backend = data.implementation
 
+    def n_missing(self, name: str) -> int:
+        series = self._data.get_column(self.names[self._position(name)])
+        n_nan = int(series.is_nan().sum()) if series.dtype.is_float() else 0
+        return int(series.null_count()) + n_nan
+
     def _read_column(self, name: str) -> Column:
         series = self._data.get_column(self.names[self._position(name)])
         column_type = _column_type(series)

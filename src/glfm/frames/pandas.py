@@ -44,6 +44,9 @@ class PandasFrame(Frame):
     def _series(self, name: str) -> Any:
         return self._data.iloc[:, self._position(name)]
 
+    def n_missing(self, name: str) -> int:
+        return int(self._series(name).isna().sum())
+
     def _read_column(self, name: str) -> Column:
         series = self._series(name)
         column_type = _column_type(series.dtype)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from copy import deepcopy
 from functools import cached_property
 from typing import Any, Literal
@@ -13,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from glfm.errors import DataError, FitWarning, SchemaError, check_mass, check_name, listing
+from glfm.errors import FitWarning, SchemaError, check_mass, check_name, listing
 from glfm.frames.column import FloatArray
 from glfm.frames.frame import Frame
 from glfm.kinds.base import Kind
@@ -200,11 +199,8 @@ class Predictive:
 
     def left_empty(self) -> dict[str, int]:
         """Return how many missing cells each column has that is not modelled, where there are some."""
-        found = {}
-        for name in self._frame.names:
-            if name not in self._problem.kinds:
-                with suppress(DataError):  # of a column that cannot be read
-                    found[name] = int(self._frame.column(name).missing.sum())
+        ignored = (name for name in self._frame.names if name not in self._problem.kinds)
+        found = {name: self._frame.n_missing(name) for name in ignored}
         return {name: n for name, n in found.items() if n}
 
     # ---- how it is done

@@ -229,3 +229,16 @@ class TestRefusals:
                 Frame.read(frame).column("b")
             with pytest.raises(DataError, match="There is no column 'b': choose one of"):
                 Frame.read(frame).like({"b": np.array([1.0])})
+
+
+@pytest.mark.parametrize("make", [lambda frame: frame, pl.from_pandas, pa.Table.from_pandas])
+def test_missing_cells_are_counted_without_reading_a_column(make):
+    frame = pd.DataFrame(
+        {"a": [1.0, None, 3.0], "b": ["x", None, None], "c": [[1], None, [2, 3]], "d": [1, 2, 3]}
+    )
+    read = Frame.read(make(frame))
+    assert {name: read.n_missing(name) for name in read.names} == {"a": 1, "b": 2, "c": 1, "d": 0}
+
+
+def test_nan_of_polars_is_missing():
+    assert Frame.read(pl.DataFrame({"a": [1.0, float("nan"), None]})).n_missing("a") == 2
