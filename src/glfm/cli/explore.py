@@ -56,7 +56,7 @@ def explore(
     from glfm.report import check_page
 
     check_page(output)  # before the fit, not after
-    fitted, source = fitted_model(data, model, options)
+    fitted, source = fitted_model(data, model, options, for_answer=0.4)
     page = fitted.report(output, title=title or source.name)
     typer.echo(f"Wrote {page}: open it in a browser.")
 
@@ -87,7 +87,7 @@ def surprisal(
     elif data is None:
         raise DataError("There is nothing to judge: name a table, or a model with --model.")
     else:
-        cells = options.fit(data).odd_cells(top=top)
+        cells = options.fit(data, for_answer=0.4).odd_cells(top=top)
     put_table(cells, output)
 
 
@@ -107,7 +107,7 @@ def dependence(
 ) -> None:
     """Say how far columns depend on each other, as a square matrix."""
     check_output(output)
-    fitted, _ = fitted_model(data, model, options)
+    fitted, _ = fitted_model(data, model, options, for_answer=0.2)
     matrix = fitted.dependence(measure.value)
     put_table(matrix.rename_axis("column").reset_index(), output)
     if plot is not None:

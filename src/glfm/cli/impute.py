@@ -62,12 +62,13 @@ def impute(
         raise DataError(f"There is one stdout but --m is {m}: name the files with --output.")
     if model is not None:
         fitted, new = read_model(model, options, data)
-        completed = fitted.set_params(unseen=unseen.value).impute(new, how=how.value, n=m)
+        fitted = fitted.set_params(unseen=unseen.value)
+        completed = fitted.impute(new, how=how.value, n=m, time_budget=options.budget.part(0.7).left)
     elif data is None:
         raise DataError("There is nothing to fill: name a table, or a model with --model.")
     else:
         fitted = options.predictor(data)
-        completed = fitted.impute(how=how.value, n=m)
+        completed = fitted.impute(how=how.value, n=m, time_budget=options.budget.part(0.7).left)
     completed = [Frame.read(table).to_pandas() for table in (completed if m > 1 else [completed])]
     if output is None or m == 1:
         put_table(completed[0], output)
@@ -99,7 +100,7 @@ def calibrate(
     check_output(output)
     model = options.model()
     frame = options.read(data, model)
-    result = model.calibration(frame, fraction=fraction, time_budget=options.time_budget)
+    result = model.calibration(frame, fraction=fraction, time_budget=options.budget.part(0.8).left)
     if output is not None:
         write_table(result.columns.reset_index(), output)
     if plot is not None:

@@ -6,9 +6,11 @@ import contextlib
 import functools
 import inspect
 import re
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,6 +20,7 @@ from glfm.errors import DataError
 
 if TYPE_CHECKING:
     from glfm.estimators.glfm import GLFM
+    from glfm.sampling.pace import Budget
     from glfm.schema import Schema
 
 
@@ -71,6 +74,7 @@ Seed = Annotated[int, typer.Option("--seed", min=0, help="The same seed gives th
 NChains = Annotated[int, typer.Option("--chains", help="Number of chains.")]
 NDraws = Annotated[int, typer.Option("--draws", help="Draws kept per chain.")]
 NJobs = Annotated[int | None, typer.Option("--jobs", help="Threads; default: one per chain and core.")]
+_FOR_FILLING = 0.35  # share of a time budget for filling holes and writing the table
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
 
@@ -91,11 +95,15 @@ TimeBudget = Annotated[
     typer.Option(
         "--time-budget",
         metavar="TIME",
-        help="When the fit stops: seconds, or such as 90s, 2m, 1h30m.",
+        help="For the whole command: seconds, or such as 90s, 2m, 1h30m.",
     ),
 ]
 MaxFeatures = Annotated[
     int | None, typer.Option("--max-features", min=0, help="Largest number of features of a draw.")
+]
+SampleOfRows = Annotated[
+    int | None,
+    typer.Option("--sample", min=1, help="Fit so many rows, chosen at random, of a large table."),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No estimate of the cost and no progress on stderr.")]
 
@@ -114,6 +122,14 @@ class Fitting:
     na: Na = None
     clean: Clean = False
     quiet: Quiet = False
+    sample: SampleOfRows = None
+
+    @cached_property
+    def budget(self) -> Budget:
+        """The time of the whole command, from when it began to its last file."""
+        from glfm.sampling.pace import Budget
+
+        return Budget(self.time_budget, time.monotonic())
 
     def read_schema(self) -> Schema | None:
         """Return the schema in the file of --schema, if given."""
@@ -128,7 +144,7 @@ class Fitting:
         from glfm.estimators.glfm import GLFM
         from glfm.sampling.settings import check_budget
 
-        check_budget(self.time_budget)
+        check_budget(self.budget.seconds)
         return GLFM(
             self.read_schema(),
             n_chains=self.chains,
@@ -149,10 +165,19 @@ class Fitting:
         settings = {**plain.get_params(deep=False), "n_warmup": N_WARMUP, "thin": 1, "weighted": "auto"}
         model = predicting(frame, **settings)
         self.announce(model, frame)
-        return model.fit(frame, time_budget=self.time_budget)
+        return model.fit(frame, time_budget=self.budget.part(1.0 - _FOR_FILLING).left, sample=self.sample)
 
-    def fit(self, data: Path, checkpoint: Path | None = None, checkpoint_every: float = 60.0) -> GLFM:
-        """Return a model of the table in a file; go on from the checkpoint if there is one."""
+    def fit(
+        self,
+        data: Path,
+        checkpoint: Path | None = None,
+        checkpoint_every: float = 60.0,
+        for_answer: float = 0.1,
+    ) -> GLFM:
+        """Return a model of the table in a file; go on from the checkpoint if there is one.
+
+        `for_answer` is the share of a time budget that is left for what comes after the fit.
+        """
         model = self.model()
         frame = self.read(data, model)
         resume = checkpoint if checkpoint is not None and checkpoint.exists() else None
@@ -163,7 +188,8 @@ class Fitting:
             checkpoint=checkpoint,
             checkpoint_every=checkpoint_every,
             resume=resume,
-            time_budget=self.time_budget,
+            time_budget=self.budget.part(1.0 - for_answer).left,
+            sample=self.sample,
         )
 
     def read(self, data: Path, model: GLFM) -> Any:
@@ -179,7 +205,8 @@ class Fitting:
         from glfm.cli.cost import announce
 
         if not self.quiet:
-            announce(model, frame, lambda text: typer.echo(f"glfm: {text}", err=True))
+            with_cost = self.time_budget is None and self.sample is None
+            announce(model, frame, lambda text: typer.echo(f"glfm: {text}", err=True), with_cost)
 
 
 def fitting(command: Callable[..., None]) -> Callable[..., None]:
@@ -192,6 +219,7 @@ def fitting(command: Callable[..., None]) -> Callable[..., None]:
     def wrapped(**values: Any) -> None:
         values["time_budget"] = read_seconds(values["time_budget"])
         options = Fitting(**{name: values.pop(name) for name in shared})
+        _ = options.budget  # its clock begins
         command(**values, options=options)
 
     parameters = [*(one for one in own if one.name != "options"), *shared.values()]
@@ -216,10 +244,15 @@ def read_model(path: Path, options: Fitting, data: Path | None = None) -> tuple[
     return model, read_table(data, na=options.na, schema=model.schema_, clean=options.clean)
 
 
-def fitted_model(data: Path | None, model: Path | None, options: Fitting) -> tuple[GLFM, Path]:
-    """Return a model, fitted to a table or read from a file, and the path of the table or the file."""
+def fitted_model(
+    data: Path | None, model: Path | None, options: Fitting, for_answer: float
+) -> tuple[GLFM, Path]:
+    """Return a model, fitted to a table or read from a file, and the path of the table or the file.
+
+    `for_answer` is the share of a time budget that is left for what comes after the fit.
+    """
     if data is not None and model is None:
-        return options.fit(data), data
+        return options.fit(data, for_answer=for_answer), data
     if model is not None and data is None:
         return read_model(model, options)[0], model
     raise DataError("One source is needed: name either a table, or a model with --model.")

@@ -40,6 +40,10 @@ class Changing(Fitted):
     def _go_on(self, fit: Fit, time_budget: float | None) -> Self:
         """Run the chains of a fit that replaces the present one; what fails leaves the model as it was."""
 
+    @abstractmethod
+    def _fit_of_all_rows(self) -> Fit:
+        """Return the fit; if its chains were run over a sample of rows, with chains that have all of them."""
+
     def append(
         self,
         rows: Any,
@@ -71,7 +75,7 @@ class Changing(Fitted):
             Seconds after which the chains stop, with a warning if that is before their end.
         """
         schedule = self._next_schedule(n_warmup, n_draws, time_budget)
-        fit, new = self.fit_, Frame.read(rows)
+        fit, new = self._fit_of_all_rows(), Frame.read(rows)
         pinned_now = read_pinned(inactive, new.n_rows)
         x = _encoded(new, fit.schema)
         check_columns(fit.schema, new.names)
@@ -116,7 +120,7 @@ class Changing(Fitted):
         keys = list(cells) if isinstance(cells, Mapping) else []
         if not keys or not all(isinstance(key, tuple) and len(key) == 2 for key in keys):
             raise DataError('The cells are a dictionary such as {(row, "column"): value}, with at least one.')
-        fit = self.fit_
+        fit = self._fit_of_all_rows()
         for _, named_column in keys:
             check_name(str(named_column), fit.schema, "fitted column", DataError)
         at = positions(fit.table, [row for row, _ in keys])
@@ -151,7 +155,7 @@ class Changing(Fitted):
         """
         schedule = self._next_schedule(n_warmup, n_draws, time_budget)
         alone = isinstance(rows, tuple) or not isinstance(rows, Iterable) or isinstance(rows, str | bytes)
-        fit = self.fit_
+        fit = self._fit_of_all_rows()
         gone = positions(fit.table, [rows] if alone else list(rows))  # type: ignore[arg-type]
         kept = np.delete(np.arange(fit.rows.n_rows), gone)
         if not gone.size or not kept.size:

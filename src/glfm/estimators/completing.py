@@ -11,6 +11,7 @@ from glfm.analysis.sensitivity import Sensitivity, sweep
 from glfm.estimators.base import Fitted
 from glfm.frames.frame import is_partitioned
 from glfm.posterior.predictive import How, Predictive, impute, predict
+from glfm.sampling.settings import check_budget
 
 
 class Completing(Fitted):
@@ -28,7 +29,9 @@ class Completing(Fitted):
         """
         return predict(self._fit, self._table(X), self.unseen, self.n_jobs)
 
-    def impute(self, X: Any = None, *, how: How = "auto", n: int = 1) -> Any:
+    def impute(
+        self, X: Any = None, *, how: How = "auto", n: int = 1, time_budget: float | None = None
+    ) -> Any:
         """Return the table with its holes filled; observed cells, dtypes, index and order are the input's.
 
         Columns that the schema ignores pass as they are; a warning says how many missing cells stay in them.
@@ -46,12 +49,16 @@ class Completing(Fitted):
         n
             More than 1 gives a list of proper multiple imputations: each is sampled from a posterior draw
             of its own.
+        time_budget
+            Seconds, about, that may be spent on many rows never seen: fewer of the draws are used if it is
+            short.
         """
+        check_budget(time_budget)
         if is_partitioned(X):
             from glfm.distributed.imputation import impute_new
 
             return impute_new(self, X, how=how, n=n)
-        return impute(self._fit, self._table(X), how, n, self.unseen, self.n_jobs)
+        return impute(self._fit, self._table(X), how, n, self.unseen, self.n_jobs, time_budget)
 
     def log_likelihood(self, values: Any, X: Any = None) -> Any:
         """Return the log predictive density of held-out values; NaN where `values` has a hole.

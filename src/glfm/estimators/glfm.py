@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from glfm.analysis.calibration import Calibration, certify
 from glfm.errors import DataError, FileError, FitWarning, SamplerError, SchemaError
@@ -25,12 +25,16 @@ from glfm.estimators.facts import facts_of
 from glfm.estimators.tables import open_table
 from glfm.frames.frame import Frame
 from glfm.posterior.fit import Fit
+from glfm.posterior.placing import some_rows, with_chains_of_all_rows
 from glfm.sampling.chain import Chain
 from glfm.sampling.engine import Engine, Keeper, LocalEngine, check_workers, choose_shards
+from glfm.sampling.pace import Budget, affordable_rows, duration, sampled_rows
 from glfm.sampling.priors import Priors, Schedule
+from glfm.sampling.problem import LocalProblem
 from glfm.sampling.settings import (
     at_least_one,
     check_budget,
+    check_sample,
     check_table,
     read_alpha,
     seed_sequence,
@@ -150,6 +154,7 @@ class GLFM(Exploring, Completing, Asking, Changing, MixedTableEstimator):
         resume: str | PathLike[str] | None = None,
         time_budget: float | None = None,
         until: str | None = None,
+        sample: int | None = None,
     ) -> Self:
         """Draw from the posterior given a table.
 
@@ -173,10 +178,18 @@ class GLFM(Exploring, Completing, Asking, Changing, MixedTableEstimator):
             The checkpoint of a fit that was killed or stopped, of the same table, settings and seed, to go on
             from: the draws are those, bit for bit, of a fit that was never stopped.
         time_budget
-            Seconds after which the fit stops, with a warning if that is before its end.
+            Seconds that the fit may take, with a warning if that is too little for all that was planned: then
+            warm-up and draws share the time as they would have shared the sweeps. If not even a quarter of
+            the sweeps can be made, only a `sample` of the rows is fitted. With a checkpoint nothing is
+            changed: the fit stops when its time is out, and can be resumed.
         until
             "converged": while the chains disagree (an R-hat of 1.05 or more), what was drawn becomes warm-up
             and the chains go on for twice as many sweeps, up to four times; then a warning says so.
+        sample
+            How many rows, chosen at random, the chains are run over, for large tables. What describes a table
+            (`features`, `report`, ...) then speaks of these rows; what is asked of every row (`impute`,
+            `activations`, ...) is answered for all, each given its own cells. `continue_fit` goes on with all
+            rows. None: all rows, as far as the time budget allows.
 
         Returns
         -------
@@ -185,23 +198,62 @@ class GLFM(Exploring, Completing, Asking, Changing, MixedTableEstimator):
         """
         if until not in (None, "converged"):
             raise SchemaError(f'until is None or "converged", not {until!r}.')
+        begin = time.monotonic()
         table = open_table(check_table(self, X, reset=True), inactive, until)
         engine = table.default_engine() if self.engine is None else self.engine
         priors, schedule = self._settings(engine)
         check_budget(time_budget)
         *seeds, sample_seed = seed_sequence(self.random_state).spawn(self.n_chains + 1)
         blank = table.read(self._parameters, priors, engine, sample_seed)
+        checkpointing = Checkpointing(checkpoint, checkpoint_every, resume)
+        budget = Budget(time_budget, begin)
+        rows = self._rows_to_fit(blank, schedule, engine, checkpointing, budget, sample)
+        part = blank if rows is None else some_rows(blank, rows)
 
         def start() -> tuple[Chain, ...]:
-            n_shards = choose_shards(self.sampler, blank.problem, engine)
-            return tuple(Chain(blank.problem, schedule, seed, i, n_shards) for i, seed in enumerate(seeds))
+            n_shards = choose_shards(self.sampler, part.problem, engine)
+            return tuple(Chain(part.problem, schedule, seed, i, n_shards) for i, seed in enumerate(seeds))
 
-        checkpointing = Checkpointing(checkpoint, checkpoint_every, resume)
-        fit, stage, keeper = table.begin(blank, start, Stage(until), checkpointing)
+        fit, stage, keeper = table.begin(part, start, Stage(until), checkpointing)
         with self._as_it_was():
-            self._run(fit, time_budget, stage, keeper, engine)
+            self._run(fit, budget.left, stage, keeper, engine)
         self._warn_if_bounded()
         return self
+
+    def _rows_to_fit(
+        self,
+        fit: Fit,
+        schedule: Schedule,
+        engine: Engine,
+        checkpointing: Checkpointing,
+        budget: Budget,
+        sample: int | None,
+    ) -> NDArray[np.intp] | None:
+        """Return the rows to run the chains over, if not over all: as asked for, or as time allows."""
+        n_rows, is_free = fit.problem.n_rows, checkpointing.path is None and checkpointing.resume is None
+        is_local = isinstance(fit.problem, LocalProblem) and not engine.only_shards
+        is_local = is_local and fit.rows.pinned is None
+        if sample is not None:
+            check_sample(sample)
+            if not (is_free and is_local):
+                raise SchemaError(
+                    "A sample of rows is fitted in this process, without a checkpoint and without inactive "
+                    "rows: leave out sample, or checkpoint, resume, inactive and engine."
+                )
+        elif budget.left is not None and is_free and is_local:
+            n_shards = choose_shards(self.sampler, fit.problem, engine)
+            rounds = self.n_chains / engine.threads(self.n_jobs, self.n_chains)
+            sample, needed = affordable_rows(fit.rows, n_shards, schedule, rounds, budget)
+            if sample < n_rows:
+                warnings.warn(
+                    f"The time budget is for {sample:,} of the {n_rows:,} rows: the fit is of a sample. "
+                    f"A fit of all would take about {duration(needed)}; continue_fit goes on with all rows.",
+                    FitWarning,
+                    stacklevel=3,
+                )
+        if sample is None or sample >= n_rows:
+            return None
+        return sampled_rows(n_rows, sample, fit.seed)
 
     @contextmanager
     def _as_it_was(self) -> Iterator[None]:
@@ -226,21 +278,36 @@ class GLFM(Exploring, Completing, Asking, Changing, MixedTableEstimator):
             del self.feature_names_in_
 
     def continue_fit(self, n_draws: int, *, time_budget: float | None = None) -> Self:
-        """Add `n_draws` draws to every chain: the same, bit for bit, as if the first fit had been longer."""
+        """Add `n_draws` draws to every chain: the same, bit for bit, as if the first fit had been longer.
+
+        The chains of a fit of a sample of rows go on with all rows, from where those were placed; after half
+        of the model's warm-up, `n_draws` draws of each chain replace those of the sample.
+        """
         fit = self._fit
         check_budget(time_budget)
         check_workers(self.n_jobs)
         self._engine.check()
         if not fit.chains:
             raise DataError(fit.absent)
-        schedule = fit.chains[0].schedule
-        longer = Schedule(schedule.n_warmup, schedule.n_draws + at_least_one(n_draws), schedule.thin)
+        at_least_one(n_draws)
+        if fit.whole is not None:
+            budget = Budget(time_budget, time.monotonic())
+            schedule = self._next_schedule(None, n_draws, time_budget)
+            fit = self._fit_of_all_rows()
+            for chain in fit.chains:
+                chain.extend(schedule)
+            return self._go_on(fit, budget.left)
         chains = tuple(chain.copy() for chain in fit.chains)
         for chain in chains:
-            chain.extend(longer)
+            before = chain.schedule
+            chain.extend(Schedule(before.n_warmup, before.n_draws + n_draws, before.thin))
         with self._as_it_was():
             self._run(replace(fit, chains=chains), time_budget)
         return self
+
+    def _fit_of_all_rows(self) -> Fit:
+        n_shards = choose_shards(self.sampler, self.fit_.problem, self._engine)
+        return with_chains_of_all_rows(self.fit_, n_shards, self.n_jobs)
 
     def _go_on(self, fit: Fit, time_budget: float | None) -> Self:
         before = self.fit_

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from glfm.errors import DataError
 from glfm.frames.frame import Frame
@@ -33,6 +34,13 @@ class Partitions(Protocol):
         """Return the table with its holes filled, in partitions; `n` > 1: a list."""
 
 
+class Whole(NamedTuple):
+    """A table of which some rows, by position and in order, were fitted."""
+
+    frame: Frame
+    rows: NDArray[np.intp]
+
+
 @dataclass(frozen=True, eq=False)
 class Fit:
     """Everything that a fit is: estimators hold it, storage writes it, all questions are functions of it.
@@ -55,6 +63,9 @@ class Fit:
         Of whatever is sampled after the fit.
     partitions
         The table, if it is one in partitions.
+    whole
+        The table that the rows are a sample of, if they are: what describes a table then speaks of the
+        sample, and what is asked of every row is answered for all of them, each given its own cells.
     """
 
     settings: Mapping[str, Any]
@@ -65,6 +76,7 @@ class Fit:
     draws: Draws
     seed: np.random.SeedSequence
     partitions: Partitions | None = None
+    whole: Whole | None = None
 
     @property
     def absent(self) -> str:
@@ -96,6 +108,13 @@ class Fit:
         if self.frame is not None:
             return self.frame.is_named
         return self.names != [f"x{i}" for i in range(len(self.names))]
+
+    @property
+    def basis(self) -> str:
+        """What the answers rest on, such as "40 draws of 5,000 of the 300,000 rows"."""
+        of_all = "" if self.whole is None else f"of the {self.whole.frame.n_rows:,} "
+        n_draws = len(self.draws)
+        return f"{n_draws:,} draw{'s' * (n_draws != 1)} of {self.problem.n_rows:,} {of_all}rows"
 
     def place(self, column: str) -> int:
         """Return the number of a modelled column."""

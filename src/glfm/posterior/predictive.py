@@ -19,7 +19,8 @@ from glfm.kinds.base import Kind
 from glfm.kinds.cells import Cells
 from glfm.notebook import text_table
 from glfm.posterior.fit import Fit
-from glfm.posterior.rows import Rows, rows_for
+from glfm.posterior.placing import in_time
+from glfm.posterior.rows import NewRows, Rows, rows_for
 from glfm.posterior.spacing import blocks
 from glfm.posterior.uncertainty import cell_frame, ranked
 from glfm.sampling.draws import column_cells
@@ -303,11 +304,23 @@ def predict(fit: Fit, X: Any = None, unseen: Unseen = "error", n_jobs: int | Non
     return Predictive(frame, rows, fit, unseen)
 
 
-def impute(fit: Fit, X: Any, how: How, n: int, unseen: Unseen = "error", n_jobs: int | None = None) -> Any:
+def impute(
+    fit: Fit,
+    X: Any,
+    how: How,
+    n: int,
+    unseen: Unseen = "error",
+    n_jobs: int | None = None,
+    seconds: float | None = None,
+) -> Any:
     """Return the table of the fit, or rows never seen, with the holes filled; see `GLFM.impute`."""
     if X is None and fit.partitions is not None:
         return fit.partitions.impute(fit, how, n)
-    predictive = predict(fit, X, unseen, n_jobs)
+    frame, rows = rows_for(fit, X, unseen, n_jobs)
+    if seconds is not None and isinstance(rows, NewRows):
+        fit, n_passes = in_time(fit, rows.x, n_jobs, seconds)
+        rows = NewRows(rows.x, fit, n_jobs, n_passes)
+    predictive = Predictive(frame, rows, fit, unseen)
     completed = predictive.impute(how, n)
     _warn_of_holes(predictive.left_empty())
     return completed

@@ -322,11 +322,14 @@ class _RowNoise:
 
 
 def rows_for(fit: Fit, X: Any, unseen: Unseen, n_jobs: int | None = None) -> tuple[Frame, Rows]:
-    """Return the rows of the fit (X is None), or those of a table never seen, with their frame."""
+    """Return the rows of the fit (X is None), or those of a table never seen, with their frame.
+
+    All rows of a table of which a sample was fitted count as never seen.
+    """
     check_unseen(unseen)
-    if X is None:
+    if X is None and fit.whole is None:
         return fit.table, TrainingRows(fit)
-    frame = Frame.read(X)
+    frame = Frame.read(X) if fit.whole is None or X is not None else fit.whole.frame
     x = encode(frame, fit.schema.kinds, unseen)
     check_columns(fit.schema, frame.names)
     return frame, NewRows(x, fit, n_jobs)

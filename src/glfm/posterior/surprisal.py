@@ -172,6 +172,7 @@ def odd_cells(
 
 
 def _oddness(fit: Fit, X: Any, unseen: Unseen, n_jobs: int | None) -> tuple[Frame, Oddness]:
-    few = fit.with_draws(thinned(fit.draws, MOST_DRAWS))
+    # Of a table of which a sample was fitted, all rows would take long: give them as X.
+    few = replace(fit, draws=Draws(thinned(fit.draws, MOST_DRAWS)), whole=None)
     frame, rows = rows_for(few, X, unseen, n_jobs)
     return frame, Oddness(rows, few, n_jobs)

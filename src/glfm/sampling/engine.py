@@ -11,12 +11,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Generator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Executor, Future, ThreadPoolExecutor, wait
 from contextlib import closing
+from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import Any, ClassVar, Protocol
 
 from glfm.errors import FileError, FitWarning, SchemaError
 from glfm.sampling.chain import Chain
+from glfm.sampling.pace import shortened
 from glfm.sampling.parameters import Shared
+from glfm.sampling.priors import Schedule
 from glfm.sampling.problem import LocalProblem, Problem
 from glfm.sampling.progress import Progress
 
@@ -102,11 +105,12 @@ class Engine(ABC):
     ) -> bool:
         """Run all chains to their end, until time is out, or until the user interrupts.
 
-        Return whether they came to their end. Chains keep their draws so far; one that was stopped before
-        its first draw keeps its last state. If `keeper` fails to write, or one chain fails, all are stopped
-        and the error is raised.
+        Return whether they came to their planned end. Chains keep their draws so far; one that was stopped
+        before its first draw keeps its last state. If time will not suffice, warm-up is cut short, unless
+        there is a checkpoint, from which the chains will go on. If `keeper` fails to write, or one chain
+        fails, all are stopped and the error is raised.
         """
-        stop = threading.Event()
+        stop, planned = threading.Event(), [chain.schedule for chain in chains]
         workers = self.threads(n_jobs, len(chains))
         seconds = None if time_budget is None else time_budget * workers / len(chains)
         failure: KeyboardInterrupt | FileError | None = None
@@ -114,7 +118,8 @@ class Engine(ABC):
             [chain.state.sweep for chain in chains], chains[0].schedule.n_sweeps, progress
         ) as shown:
             pool = self.open(chains, n_jobs, keeper)
-            futures = self._start(chains, workers, stop, shown, seconds, pool)
+            limit = _Limit(seconds, keeper is None)
+            futures = self._start(chains, workers, stop, shown, limit, pool)
             try:
                 self._watch(chains, futures, shown, keeper)
             except (KeyboardInterrupt, FileError) as error:
@@ -128,7 +133,7 @@ class Engine(ABC):
                 future.result()  # raises what the chain has raised
             else:
                 chain.leave()
-        ended = all(chain.ended for chain in chains)
+        ended = all(chain.state.sweep >= plan.n_sweeps for chain, plan in zip(chains, planned, strict=True))
         # After Ctrl-C, do not make the user wait for a large file: the last checkpoint is recent.
         at_once = isinstance(failure, KeyboardInterrupt) and keeper is not None and keeper.took > _SOON
         if keeper is not None and not (ended or at_once or isinstance(failure, FileError)):
@@ -139,7 +144,8 @@ class Engine(ABC):
         if isinstance(failure, FileError):
             raise _unwritten(failure, chains) from failure
         if not ended:
-            _finish_early(chains, "stopped when its time was out" if failure is None else "interrupted")
+            how = "stopped when its time was out" if failure is None else "interrupted"
+            _finish_early(chains, how, planned[0])
         return ended
 
     def _start(
@@ -148,7 +154,7 @@ class Engine(ABC):
         workers: int,
         stop: threading.Event,
         shown: Progress,
-        seconds: float | None,
+        limit: _Limit,
         pool: Any,
     ) -> list[Future[None]]:
         """Start threads, each of which runs one chain after the other."""
@@ -164,7 +170,7 @@ class Engine(ABC):
                 except Empty:
                     return
                 try:
-                    self._run(chain, stop, shown, seconds, pool)
+                    self._run(chain, stop, shown, limit, pool)
                 except BaseException as error:
                     future.set_exception(error)
                 else:
@@ -194,20 +200,46 @@ class Engine(ABC):
                 keeper.save(chains)
                 last = time.monotonic()
 
-    def _run(
-        self, chain: Chain, stop: threading.Event, shown: Progress, seconds: float | None, pool: Any
-    ) -> None:
+    def _run(self, chain: Chain, stop: threading.Event, shown: Progress, limit: _Limit, pool: Any) -> None:
         """Run a chain to its end, until its time is out, or until it is stopped."""
-        begin = time.monotonic()
-        last = 0.0
+        begin, last, clock = time.monotonic(), 0.0, limit.clock()
         with closing(self.sweeps(chain, stop, pool)) as sweeps:
             for shared in sweeps:
                 now = time.monotonic()
                 if now - last > 0.1 or shared.sweep == chain.schedule.n_sweeps:
                     shown.update(chain.index, shared.sweep, shared.width - int(chain.problem.priors.bias))
                     last = now
-                if seconds is not None and now - begin > seconds:
+                if clock is not None and clock.is_over(chain, now - begin):
                     break
+
+
+@dataclass(frozen=True)
+class _Limit:
+    """How long each chain may run, and whether it may cut its warm-up short."""
+
+    seconds: float | None
+    shortens: bool
+
+    def clock(self) -> _Clock | None:
+        """Return the clock of one chain; None: it may run to its end."""
+        return None if self.seconds is None else _Clock(self.seconds, self.shortens)
+
+
+class _Clock:
+    """Says when the time of one chain is over, and cuts its warm-up short if that leaves too few draws."""
+
+    def __init__(self, seconds: float, shortens: bool) -> None:
+        self._seconds, self._shortens = seconds, shortens
+        self._elapsed: list[float] = []
+
+    def is_over(self, chain: Chain, elapsed: float) -> bool:
+        """Whether the chain, which has just made a sweep, is to stop after this time."""
+        self._elapsed.append(elapsed)
+        if self._shortens and len(self._elapsed) > 1 and isinstance(chain.problem, LocalProblem):
+            recent = self._elapsed[-10:]
+            per_sweep = (recent[-1] - recent[0]) / (len(recent) - 1)
+            chain.extend(shortened(chain.schedule, chain.state.sweep, elapsed, self._seconds, per_sweep))
+        return elapsed > self._seconds
 
 
 class LocalEngine(Engine):
@@ -253,21 +285,23 @@ class LocalEngine(Engine):
             pool.shutdown(wait=False)
 
 
-def _finish_early(chains: Sequence[Chain], how: str) -> None:
-    done = _done(chains)
+def _finish_early(chains: Sequence[Chain], how: str, planned: Schedule) -> None:
+    done = _done(chains, planned)
     _keep_something(chains)
-    if not any(chain.draws for chain in chains):
+    n_draws = sum(len(chain.draws) for chain in chains)
+    if not n_draws:
         raise KeyboardInterrupt
+    drawn = sum(len(chain.draws) for chain in chains if not chain.holds_warmup)
+    rests = f"{drawn} draws, fewer than planned" if drawn else "states of warm-up, which are not yet draws"
     warnings.warn(
-        f"The fit was {how} after {done}: it can be used and continued, but it rests on fewer draws than "
-        "planned.",
+        f"The fit was {how} after {done}: it can be used and continued, but it rests on {rests}.",
         FitWarning,
         stacklevel=5,
     )
 
 
 def _unwritten(error: FileError, chains: Sequence[Chain]) -> FileError:
-    done = _done(chains)
+    done = _done(chains, chains[0].schedule)
     _keep_something(chains)
     return FileError(
         f"{str(error).rstrip('.')}, so that the fit was stopped after {done}; the last checkpoint is as it "
@@ -275,9 +309,9 @@ def _unwritten(error: FileError, chains: Sequence[Chain]) -> FileError:
     )
 
 
-def _done(chains: Sequence[Chain]) -> str:
+def _done(chains: Sequence[Chain], planned: Schedule) -> str:
     done = ", ".join(str(chain.state.sweep) for chain in chains)
-    return f"{done} of {chains[0].schedule.n_sweeps} sweeps"
+    return f"{done} of {planned.n_sweeps} sweeps"
 
 
 def _keep_something(chains: Sequence[Chain]) -> None:

@@ -34,6 +34,12 @@ def check_budget(time_budget: object) -> None:
         raise SchemaError(f"time_budget is a positive number of seconds, not {time_budget!r}.")
 
 
+def check_sample(sample: object) -> None:
+    """Refuse a number of sampled rows that is not a positive whole number."""
+    if isinstance(sample, bool) or not isinstance(sample, int | np.integer) or sample < 1:
+        raise SchemaError(f"sample is a positive number of rows, not {sample!r}.")
+
+
 def check_table(estimator: Any, X: Any, reset: bool = False) -> Any:
     """Return a table whose shape is checked as scikit-learn does, if it is an array or a list of rows.
 

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from glfm import __version__
 from glfm.errors import DataError, FileError, GLFMError
 from glfm.frames.column import FloatArray
+from glfm.frames.edits import taken
 from glfm.frames.frame import Frame
-from glfm.posterior.fit import Fit
+from glfm.posterior.fit import Fit, Whole
 from glfm.sampling.chain import Chain
 from glfm.sampling.draws import Draw, Draws
 from glfm.sampling.priors import Priors, Schedule
@@ -73,12 +74,15 @@ def write(fit: Fit, path: str | PathLike[str], data: bool = True, stage: Stage |
         head["checkpoint"] = asdict(stage)
     _write_draws(writer, fit.problem, fit.draws)
     if data:
-        head["table"] = pack(fit.table, writer)
+        head["table"] = pack(fit.table if fit.whole is None else fit.whole.frame, writer)
         head["chains"] = [_write_chain(writer, i, chain) for i, chain in enumerate(fit.chains)]
         pinned = fit.rows.pinned
         head["inactive"] = pinned is not None
         if pinned is not None:
             writer.array("inactive", pinned)
+        if fit.whole is not None:
+            head["n_all"] = fit.whole.frame.n_rows
+            writer.array("sample", fit.whole.rows.astype(np.int64))
     else:
         writer.array("columns/spread", np.array(fit.problem.facts.spreads))
         for d, counts in enumerate(fit.problem.facts.level_counts):
@@ -209,8 +213,9 @@ def _read(head: dict[str, Any], reader: Reader, known: Collection[str]) -> tuple
         facts = ColumnFacts(tuple(spreads), tuple(counts))
         problem: Problem = RowlessProblem(schema.kinds, priors, n_rows, facts)
         frame: Frame | None = None
+        whole_table: Whole | None = None
     else:
-        frame = unpack(head["table"], reader)
+        frame, whole_table = _read_table(reader, head)
         if frame.names != list(schema) or frame.n_rows != head["n_rows"]:
             raise reader.error("its table has other columns or rows than its fit")
         pinned = reader.array("inactive", np.bool_, (frame.n_rows,)) if head["inactive"] else None
@@ -230,7 +235,19 @@ def _read(head: dict[str, Any], reader: Reader, known: Collection[str]) -> tuple
     key = tuple(whole(reader, part) for part in head["seed"]["spawn_key"])
     seed = np.random.SeedSequence(whole(reader, head["seed"]["entropy"], most=2**4096), spawn_key=key)
     parameters = _parameters(head["parameters"], reader, known)
-    return Fit(parameters, schema, frame, problem, tuple(chains), Draws(draws), seed), stage
+    fit = Fit(parameters, schema, frame, problem, tuple(chains), Draws(draws), seed, whole=whole_table)
+    return fit, stage
+
+
+def _read_table(reader: Reader, head: dict[str, Any]) -> tuple[Frame, Whole | None]:
+    """Read the table of the fit, and the one of which it is a sample, if it is."""
+    frame = unpack(head["table"], reader)
+    if "n_all" not in head:
+        return frame, None
+    rows = reader.array("sample", np.int64, (whole(reader, head["n_rows"], least=1, most=frame.n_rows),))
+    if head["n_all"] != frame.n_rows or rows[0] < 0 or rows[-1] >= frame.n_rows or (np.diff(rows) <= 0).any():
+        raise reader.error("its fit is of other rows than its table has")
+    return taken(frame, rows.astype(np.intp)), Whole(frame, rows.astype(np.intp))
 
 
 def _parameters(stored: dict[str, Any], reader: Reader, known: Collection[str]) -> dict[str, Any]:

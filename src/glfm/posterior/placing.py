@@ -1,0 +1,70 @@
+"""Fits of some of the rows of a table: how they begin, and how chains and answers get to the other rows."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from glfm.frames.column import FloatArray
+from glfm.frames.edits import taken
+from glfm.posterior.fit import Fit, Whole
+from glfm.posterior.rows import PASSES, NewRows
+from glfm.posterior.spacing import spaced
+from glfm.sampling.chain import Chain
+from glfm.sampling.draws import Draw
+from glfm.sampling.problem import LocalProblem
+from glfm.sampling.transfer import carried
+from glfm.schema.encoding import encode
+
+_PROBE = 1024  # rows that are placed to learn how long that takes
+_FEWEST_PASSES = 4  # of a row that has little time
+
+
+def some_rows(fit: Fit, rows: NDArray[np.intp]) -> Fit:
+    """Return a fit without chains of some of the rows of another."""
+    table = fit.table
+    return replace(fit, frame=taken(table, rows), problem=fit.rows.some(rows), whole=Whole(table, rows))
+
+
+def with_chains_of_all_rows(fit: Fit, n_shards: int, n_jobs: int | None) -> Fit:
+    """Return a fit whose chains stand at states of all rows, and its draws at none; see `Fit.whole`."""
+    if fit.whole is None:
+        return fit
+    frame, rows = fit.whole
+    x = encode(frame, fit.schema.kinds)
+    problem = LocalProblem(fit.problem.kinds, x, fit.problem.priors, None)
+    others = np.setdiff1d(np.arange(frame.n_rows), rows)
+    source = np.full(frame.n_rows, -1, dtype=np.intp)
+    source[rows] = np.arange(rows.size)
+    states = [Draw.of(fit.rows, chain.state, chain.index, 0) for chain in fit.chains]
+    placed = NewRows(x[others], fit.with_draws(states), n_jobs)
+    chains = []
+    for i, chain in enumerate(fit.chains):
+        state = carried(chain.state, problem, source, placed.activations(i))
+        chains.append(Chain(problem, chain.schedule, state, chain.index, n_shards))
+    return replace(fit, frame=frame, problem=problem, chains=tuple(chains), whole=None).with_draws([])
+
+
+def in_time(fit: Fit, x: FloatArray, n_jobs: int | None, seconds: float | None) -> tuple[Fit, int]:
+    """Return a fit with as many draws as there is time to place rows under, and how many passes rows make.
+
+    A row makes many passes under the first draw of a chain, and one under each of the others. Where time is
+    short there are fewer draws, then fewer passes, then fewer chains.
+    """
+    if seconds is None or len(x) <= _PROBE:
+        return fit, PASSES
+    begin = time.monotonic()
+    chains = fit.draws.by_chain()
+    few = fit.with_draws([draw for chain in chains for draw in chain[:2]])
+    NewRows(x[spaced(len(x), _PROBE)], few, n_jobs).activations(0)
+    per_pass = (time.monotonic() - begin) / (len(few.draws) - len(chains) + PASSES * len(chains))
+    affordable = seconds / (per_pass * len(x) / _PROBE)  # passes of all rows
+    n_chains = int(min(len(chains), max(1, affordable // _FEWEST_PASSES)))
+    each = affordable / n_chains
+    n_passes = int(min(PASSES, max(_FEWEST_PASSES, each / 2)))
+    n_draws = max(1, int(each - n_passes))
+    kept = [chain[i] for chain in chains[:n_chains] for i in spaced(len(chain), n_draws)]
+    return fit.with_draws(kept), n_passes
