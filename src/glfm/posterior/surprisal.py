@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from glfm.posterior.leave_one_out import LeaveOneOutCells
 from glfm.posterior.rows import NewRows, Rows, rows_for
 from glfm.posterior.simulation import simulate_rows
 from glfm.posterior.spacing import blocks, thinned
+from glfm.sampling.draws import Draws
 from glfm.schema.conditions import Unseen
 
 MOST_DRAWS = 20  # evenly spaced ones: a surprisal is then off by about a tenth

@@ -15,6 +15,7 @@ from glfm.sampling.problem import LocalProblem
 _ROWS, _SWEEPS = 3000, 60  # of a trial
 _FEWEST_SWEEPS = 4  # of a trial, after the first
 _FEWEST_DRAWS = 4  # for which warm-up is cut short
+_LEAST_WARMUP, _MOST_WARMUP = 0.3, 0.5  # share of the time
 _LEAST_SHARE = 0.25  # of the planned sweeps, that all rows must get within a budget
 _SAMPLE_SHARE = 0.5  # of the planned sweeps, that a sample of rows gets
 _FEWEST_ROWS = 500  # of a sample
@@ -128,7 +129,7 @@ def sampled_rows(n_rows: int, n_sampled: int, seed: np.random.SeedSequence) -> N
 def shortened(schedule: Schedule, sweep: int, elapsed: float, seconds: float, per_sweep: float) -> Schedule:
     """Return the schedule of a chain that will not come to its end in time: less warm-up, then draws.
 
-    Warm-up keeps the share of the time that it has of the sweeps. The schedule stays as it is while warm-up
+    Warm-up gets the share of the time that it has of the sweeps, from 0.3 to 0.5. The schedule stays as it is while warm-up
     has time, once it is over, and where too few draws could follow.
 
     Parameters
@@ -142,7 +143,8 @@ def shortened(schedule: Schedule, sweep: int, elapsed: float, seconds: float, pe
     per_sweep
         Seconds of a sweep.
     """
-    if sweep >= schedule.n_warmup or elapsed < seconds * schedule.n_warmup / schedule.n_sweeps:
+    share = min(max(schedule.n_warmup / schedule.n_sweeps, _LEAST_WARMUP), _MOST_WARMUP)
+    if sweep >= schedule.n_warmup or elapsed < seconds * share:
         return schedule
     left = int((seconds - elapsed) / max(per_sweep, 1e-9))
     if left < _FEWEST_DRAWS:
