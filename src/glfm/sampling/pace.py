@@ -129,8 +129,8 @@ def sampled_rows(n_rows: int, n_sampled: int, seed: np.random.SeedSequence) -> N
 def shortened(schedule: Schedule, sweep: int, elapsed: float, seconds: float, per_sweep: float) -> Schedule:
     """Return the schedule of a chain that will not come to its end in time: less warm-up, then draws.
 
-    Warm-up gets the share of the time that it has of the sweeps, from 0.3 to 0.5. The schedule stays as it is while warm-up
-    has time, once it is over, and where too few draws could follow.
+    Warm-up gets the share of the time that it has of the sweeps, from 0.3 to 0.5. The schedule stays as it
+    is while warm-up has time, once it is over, and where too few draws could follow.
 
     Parameters
     ----------
