@@ -12,7 +12,7 @@ from glfm.sampling.chain import Chain
 from glfm.sampling.priors import Schedule
 from glfm.sampling.problem import LocalProblem
 
-_ROWS, _SWEEPS = 3000, 60  # of a trial
+_ROWS, _SWEEPS, _MOST_PSEUDO = 3000, 60, 300_000  # of a trial: rows, sweeps, pseudo-observations
 _FEWEST_SWEEPS = 4  # of a trial, after the first
 _FEWEST_DRAWS = 4  # for which warm-up is cut short
 _LEAST_WARMUP, _MOST_WARMUP = 0.3, 0.5  # share of the time
@@ -81,7 +81,8 @@ class Pace:
 def measure(problem: LocalProblem, n_shards: int, patience: float) -> Pace:
     """Run a chain over some of the rows for about `patience` seconds."""
     rng = np.random.default_rng(0)
-    rows = np.sort(rng.permutation(problem.n_rows)[:_ROWS])
+    most = max(_FEWEST_ROWS, min(_ROWS, _MOST_PSEUDO // problem.n_pseudo))
+    rows = np.sort(rng.permutation(problem.n_rows)[:most])
     some = problem if rows.size == problem.n_rows else problem.some(rows)
     seed = np.random.SeedSequence(0)
     schedule = Schedule(_SWEEPS // 3, _SWEEPS - _SWEEPS // 3)

@@ -22,6 +22,7 @@ _OTHER_DATES = "looks like dates: write them as 2020-01-31 and call it real to m
 ROW_NUMBER = "looks like a row number: every value once, in steps of 1"
 
 _FEW = 20  # a column with at most this many distinct values is never taken for an id
+_MOST_LEVELS = 500  # of a column that is not ignored: each takes a pseudo-column of its own
 _MOST_GRADES = 11  # values of a grade: 0 to 10
 _FEWEST_TOGETHER = {4: 5}  # columns of 1, 2, ..., k that are answers to a questionnaire; three from k = 5 on
 _ID_NAME = re.compile(
@@ -193,6 +194,10 @@ def _why_ignored(column: Column) -> str | None:
     is_code = column.type in ("string", "category") or is_zip(column)
     if is_code and 4 * n_distinct > n_observed:
         return f"looks like an id or free text: {n_distinct} values in {n_observed} cells"
+    if is_code and n_distinct > _MOST_LEVELS:
+        return (
+            f"{n_distinct} levels, more than can be learnt from: call it categorical to model it all the same"
+        )
     if column.is_whole and n_distinct == n_observed:
         if np.all(np.diff(column.distinct) == 1):
             return ROW_NUMBER

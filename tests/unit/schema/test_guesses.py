@@ -1,5 +1,7 @@
 """Kinds that a person would choose: scales, grades, codes, questionnaires, ranks; and how they are undone."""
 
+from contextlib import nullcontext
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -128,6 +130,15 @@ class TestIdsAndSigns:
             kind, reason = guess("id", numbers(1, 30), b=numbers(1, 8))
         assert (kind, reason) == ("ignore", "looks like an id: the name says so, 30 values in 60 cells")
         assert guess("paid", numbers(1, 30))[0] == "count"
+
+    @pytest.mark.parametrize(("n_levels", "kind"), [(500, "categorical"), (501, "ignore")])
+    def test_levels_that_are_too_many(self, n_levels, kind):
+        tails = [f"N{i}" for i in range(n_levels)] * 5
+        with pytest.warns(FitWarning) if kind == "ignore" else nullcontext():
+            assert guess("tail", tails)[0] == kind
+        if kind == "ignore":
+            frame = pd.DataFrame({"tail": tails})
+            assert len(Schema.infer(frame, {"tail": "categorical"})["tail"].levels) == n_levels
 
     @pytest.mark.parametrize("name", ["lnwage", "log_income", "lwage", "latitude", "weight change"])
     def test_may_be_negative(self, name):
