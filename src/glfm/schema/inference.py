@@ -154,7 +154,7 @@ def _warn(seen: _Seen, blank: Mapping[str, tuple[str, list[object]]]) -> None:
         name, reason = next(iter(seen.ignored.items()))
         kind = "real" if reason == DATES else "categorical"
         sentences.append(
-            f"Ignoring {listing(seen.ignored)}, which look like ids, dates, row numbers, free text or codes: "
+            f"Ignoring {listing(seen.ignored)}, which look like ids, codes, dates, row numbers or text: "
             f'to model one, name its kind in the schema, as in {{{name!r}: "{kind}"}}; to agree, say "ignore".'
         )
     if seen.empty:

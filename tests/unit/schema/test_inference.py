@@ -112,7 +112,7 @@ class TestIgnored:
             schema = Schema.infer(frame)
         assert len(caught) == 1
         assert str(caught[0].message) == (
-            "Ignoring 'code', 'row', 'shuffled', which look like ids, dates, row numbers, free text or codes: "
+            "Ignoring 'code', 'row', 'shuffled', which look like ids, codes, dates, row numbers or text: "
             'to model one, name its kind in the schema, as in {\'code\': "categorical"}; to agree, say "ignore".'
         )
         assert schema.ignored == ["code", "row", "shuffled"]
