@@ -106,9 +106,10 @@ def _read_csv(path: Path, na: Sequence[str] | None, schema: Mapping[str, Kind | 
         raise DataError(
             f"The file {str(path)!r} has rows with more cells than its header has names: mend it."
         )
+    distinct = {name: raw[name].drop_duplicates() for name in raw}
     if na is None:
-        options["na_values"] = {name: ["", *_NA, *(["None"] * _is_numeric(raw[name]))] for name in raw}
-    text = [name for name in raw if _is_code(raw[name]) or _has_text_levels(schema.get(str(name)))]
+        options["na_values"] = {name: ["", *_NA, *(["None"] * _is_numeric(distinct[name]))] for name in raw}
+    text = [name for name in raw if _is_code(distinct[name]) or _has_text_levels(schema.get(str(name)))]
     if len(text) == raw.shape[1]:
         return raw
     dtypes: Any = dict.fromkeys(text, "string")

@@ -41,7 +41,9 @@ def object_column(
     declared = None if levels is None else tuple(levels)
     if not declared and (column_type == "other" or (not observed and column_type != "date")):
         column_type, declared = _infer_type(observed), None
-    plain = [value.item() if isinstance(value, np.number | np.bool_) else value for value in observed]
+    plain = observed
+    if column_type != "string":
+        plain = [value.item() if isinstance(value, np.number | np.bool_) else value for value in observed]
     if column_type not in NUMBERS:
         values = np.full(objects.size, None, dtype=object)
         values[~missing] = object_array(plain)

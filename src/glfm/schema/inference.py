@@ -154,8 +154,8 @@ def _warn(seen: _Seen, blank: Mapping[str, tuple[str, list[object]]]) -> None:
         name, reason = next(iter(seen.ignored.items()))
         kind = "real" if reason == DATES else "categorical"
         sentences.append(
-            f"Ignoring {listing(seen.ignored)}, which look like ids, codes, dates, row numbers or text: "
-            f'to model one, name its kind in the schema, as in {{{name!r}: "{kind}"}}; to agree, say "ignore".'
+            f"Ignoring {listing(seen.ignored)}, which look like ids, codes, dates, row numbers or text: to "
+            f'model one, name its kind in the schema, as in {{{name!r}: "{kind}"}}; to agree, say "ignore".'
         )
     if seen.empty:
         sentences.append(

@@ -112,8 +112,8 @@ class TestIgnored:
             schema = Schema.infer(frame)
         assert len(caught) == 1
         assert str(caught[0].message) == (
-            "Ignoring 'code', 'row', 'shuffled', which look like ids, codes, dates, row numbers or text: "
-            'to model one, name its kind in the schema, as in {\'code\': "categorical"}; to agree, say "ignore".'
+            "Ignoring 'code', 'row', 'shuffled', which look like ids, codes, dates, row numbers or text: to "
+            'model one, name its kind in the schema, as in {\'code\': "categorical"}; to agree, say "ignore".'
         )
         assert schema.ignored == ["code", "row", "shuffled"]
         assert schema.kinds.keys() == {"x"}
