@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from numpy.typing import NDArray
@@ -18,6 +18,8 @@ from glfm.kinds.ordinal import Ordinal
 from glfm.schema.blanks import explain_holes, few_levels
 from glfm.schema.guesses import DATES, ROW_NUMBER, find_questionnaire, find_ranks, guess_kind, is_graded
 from glfm.schema.messy import find_messes, is_zip
+
+_MANY_ROWS = 20_000  # from twice as many on, every second row or fewer are enough to see where holes are
 
 
 @dataclass
@@ -143,9 +145,12 @@ def _is_hashable(column: Column) -> bool:
 def _explain_holes(
     table: Frame, names: Iterable[str], holes: Mapping[str, NDArray[Any]]
 ) -> dict[str, tuple[str, list[object]]]:
-    """Return the columns whose holes go with levels of another column, and which."""
-    found = {name: few_levels(table.column(name)) for name in names} if holes else {}
-    return explain_holes(holes, {name: levels for name, levels in found.items() if levels is not None})
+    """Return the columns whose holes go with levels of another column, and which; of some of many rows."""
+    some = slice(None, None, max(1, table.n_rows // _MANY_ROWS))
+    columns = [replace(table.column(name), values=table.column(name).values[some]) for name in names]
+    found = {column.name: few_levels(column) for column in columns} if holes else {}
+    known = {name: levels for name, levels in found.items() if levels is not None}
+    return explain_holes({name: blank[some] for name, blank in holes.items()}, known)
 
 
 def _warn(seen: _Seen, blank: Mapping[str, tuple[str, list[object]]]) -> None:
