@@ -146,9 +146,11 @@ def _explain_holes(
     table: Frame, names: Iterable[str], holes: Mapping[str, NDArray[Any]]
 ) -> dict[str, tuple[str, list[object]]]:
     """Return the columns whose holes go with levels of another column, and which; of some of many rows."""
+    if not holes:
+        return {}
     some = slice(None, None, max(1, table.n_rows // _MANY_ROWS))
-    columns = [replace(table.column(name), values=table.column(name).values[some]) for name in names]
-    found = {column.name: few_levels(column) for column in columns} if holes else {}
+    columns = map(table.column, names)
+    found = {column.name: few_levels(replace(column, values=column.values[some])) for column in columns}
     known = {name: levels for name, levels in found.items() if levels is not None}
     return explain_holes({name: blank[some] for name, blank in holes.items()}, known)
 
