@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from glfm.frames.column import FloatArray
 from glfm.notebook import MOST_ROWS, number_table
+from glfm.posterior.fit import Fit
 from glfm.posterior.spacing import spaced
 from glfm.sampling.draws import Draw, Draws
 from glfm.sampling.problem import Problem
@@ -81,8 +82,9 @@ class Diagnostics:
         return number_table(self.table.iloc[worst].rename_axis("quantity"), self.verdict + more)
 
 
-def diagnose(problem: Problem, draws: Draws) -> Diagnostics:
+def diagnose(fit: Fit) -> Diagnostics:
     """Judge convergence by quantities that do not depend on the order of features."""
+    problem, draws = fit.problem, fit.draws
     chains = draws.by_chain()
     length = min(len(chain) for chain in chains)
     series = {
@@ -97,7 +99,8 @@ def diagnose(problem: Problem, draws: Draws) -> Diagnostics:
     chain, draw = np.indices((len(chains), length))
     columns = {"chain": chain.ravel(), "draw": draw.ravel()}
     traces = pd.DataFrame(columns | {name: values.ravel() for name, values in series.items()})
-    return Diagnostics(table, in_warmup(draws) or _verdict(table, draws), traces)
+    sample = "" if fit.whole is None else f" All of it rests on {fit.basis}."
+    return Diagnostics(table, (in_warmup(draws) or _verdict(table, draws)) + sample, traces)
 
 
 def _quantities(problem: Problem, example: Draw) -> dict[str, Callable[[Draw], float]]:

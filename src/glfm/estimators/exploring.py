@@ -29,7 +29,7 @@ class Exploring(TransformerMixin, Fitted):  # type: ignore[misc]
 
     def diagnostics(self) -> Diagnostics:
         """Return how well the chains agree on quantities that do not depend on the order of features."""
-        found = diagnose(self._fit.problem, self._fit.draws)
+        found = diagnose(self._fit)
         self._summaries["verdict"] = found.verdict
         return found
 

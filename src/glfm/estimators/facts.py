@@ -52,4 +52,4 @@ def _verdict(fit: Fit) -> str:
     n_cells = fit.problem.n_rows * len(fit.problem.names) * len(fit.draws)
     if n_cells > _AT_ONCE:
         return "diagnostics() says whether the chains agree"
-    return diagnose(fit.problem, fit.draws).verdict
+    return diagnose(fit).verdict

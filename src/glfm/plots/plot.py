@@ -43,7 +43,7 @@ class Plot:
         fit = summary.fit
         self._summary = summary
         self._frame, self._problem, self._draws = fit.table, fit.rows, fit.draws
-        self._predictive = predict(fit)
+        self._predictive = predict(fit.of_sample)
 
     def patterns(
         self,
@@ -225,7 +225,7 @@ class Plot:
         Artists
             `data` are the traces: chain, draw, and each quantity.
         """
-        diagnostics = diagnose(self._problem, self._draws)
+        diagnostics = diagnose(self._summary.fit)
         known = list(diagnostics.traces.columns.drop(["chain", "draw"]))
         names = choose(_usual(diagnostics) if quantities is None else quantities, known, "quantity")
         axes = grid([1.9] * len(names), 3.0, most=4)

@@ -110,6 +110,11 @@ class Fit:
         return self.names != [f"x{i}" for i in range(len(self.names))]
 
     @property
+    def of_sample(self) -> Fit:
+        """The fit of the rows that the chains were run over, and of no others."""
+        return replace(self, whole=None)
+
+    @property
     def basis(self) -> str:
         """What the answers rest on, such as "40 draws of 5,000 of the 300,000 rows"."""
         of_all = "" if self.whole is None else f"of the {self.whole.frame.n_rows:,} "

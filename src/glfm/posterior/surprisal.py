@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,6 @@ from glfm.posterior.leave_one_out import LeaveOneOutCells
 from glfm.posterior.rows import NewRows, Rows, rows_for
 from glfm.posterior.simulation import simulate_rows
 from glfm.posterior.spacing import blocks, thinned
-from glfm.sampling.draws import Draws
 from glfm.schema.conditions import Unseen
 
 MOST_DRAWS = 20  # evenly spaced ones: a surprisal is then off by about a tenth
@@ -174,6 +173,6 @@ def odd_cells(
 
 def _oddness(fit: Fit, X: Any, unseen: Unseen, n_jobs: int | None) -> tuple[Frame, Oddness]:
     # Of a table of which a sample was fitted, all rows would take long: give them as X.
-    few = replace(fit, draws=Draws(thinned(fit.draws, MOST_DRAWS)), whole=None)
+    few = fit.of_sample.with_draws(thinned(fit.draws, MOST_DRAWS))
     frame, rows = rows_for(few, X, unseen, n_jobs)
     return frame, Oddness(rows, few, n_jobs)

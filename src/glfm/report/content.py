@@ -10,6 +10,7 @@ import pandas as pd
 
 from glfm.analysis.diagnostics import CONVERGED, diagnose, in_warmup
 from glfm.analysis.summary import Summary
+from glfm.posterior.fit import Fit
 from glfm.report.columns import ColumnFacts, Missingness, column_facts, missingness
 from glfm.report.features import (
     FeatureFacts,
@@ -107,7 +108,7 @@ def collect(summary: Summary, title: str | None = None) -> Content:
         n_rows=summary.fit.problem.n_rows,
         n_columns=len(columns),
         introduction=[
-            _size(summary.fit.problem.n_rows, columns, missing),
+            _size(summary.fit, columns, missing),
             *(_found(clear) if clear else _little(links)),
         ],
         caveats=_caveats(summary, clear, convergence),
@@ -132,10 +133,12 @@ def collect(summary: Summary, title: str | None = None) -> Content:
     )
 
 
-def _size(n_rows: int, columns: list[ColumnFacts], missing: Missingness) -> str:
+def _size(fit: Fit, columns: list[ColumnFacts], missing: Missingness) -> str:
     n_ignored = sum(column.kind == "ignored" for column in columns)
     ignored = f", of which {n_ignored} {'is' if n_ignored == 1 else 'are'} left aside" if n_ignored else ""
+    n_rows = fit.problem.n_rows
     rows = f"{n_rows:,} row{'' if n_rows == 1 else 's'}"
+    rows += "" if fit.whole is None else f", a random sample of {fit.whole.frame.n_rows:,},"
     holes = f"{percent(missing.share)} of the cells are missing" if missing.n_holes else "no cell is missing"
     return f"{rows} and {len(columns)} column{'' if len(columns) == 1 else 's'}{ignored}; {holes}."
 
@@ -195,7 +198,7 @@ def _caveats(summary: Summary, clear: list[FeatureFacts], convergence: Convergen
 
 def _convergence(summary: Summary) -> tuple[Convergence, float]:
     """Return whether chains agree, and the largest R-hat."""
-    found, n_chains = diagnose(summary.fit.problem, summary.fit.draws), summary.fit.draws.n_chains
+    found, n_chains = diagnose(summary.fit), summary.fit.draws.n_chains
     worst = float(found.table["rhat"].max()) if found.table["rhat"].notna().all() else np.nan
     advice = (
         "Run it longer before relying on small differences: more draws per chain (--draws on the command "

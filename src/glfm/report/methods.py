@@ -12,6 +12,7 @@ import numpy as np
 from glfm import __version__
 from glfm.analysis.consensus import REPRODUCED
 from glfm.analysis.summary import Summary
+from glfm.posterior.fit import Fit
 from glfm.report.columns import Missingness
 from glfm.report.figures import Curve
 from glfm.report.formatting import clipped, counted, listed, percent
@@ -63,6 +64,13 @@ def versions() -> list[tuple[str, str]]:
     return own + [(name, version(name)) for name in ("numpy", "numba", "scipy", "pandas")]
 
 
+def _table(fit: Fit) -> str:
+    rows = f"{fit.problem.n_rows:,} rows"
+    if fit.whole is None:
+        return f"The table of {rows}"
+    return f"A random sample of {rows} of a table of {fit.whole.frame.n_rows:,}"
+
+
 def methods(summary: Summary, missing: Missingness, curve: Curve, worst: float) -> str:
     """Return the methods section of a paper on this fit; `worst` is the largest R-hat."""
     fit, chosen = summary.fit, summary.fit.settings
@@ -88,7 +96,7 @@ def methods(summary: Summary, missing: Missingness, curve: Curve, worst: float) 
     )
     library = ", ".join(f"{name} {number}" for name, number in versions()[1:])
     return (
-        f"The table of {fit.problem.n_rows:,} rows and {missing.n_columns} modelled columns ({columns}) was "
+        f"{_table(fit)} and {missing.n_columns} modelled columns ({columns}) was "
         "described by a general latent feature model, which has an Indian buffet process as the prior of "
         f"binary features and one likelihood per kind of column (glfm {__version__}; {library}). "
         f"{gone if missing.n_holes else 'No cell was missing'}. "

@@ -39,7 +39,7 @@ class TestDiagnostics:
         # Draws of one chain, and the same with another alpha, as if they were two chains.
         draws = model.draws_.by_chain()[0]
         moved = [dataclasses.replace(draw, chain=1, alpha=draw.alpha + 100) for draw in draws]
-        found = diagnose(model.fit_.problem, Draws([*draws, *moved]))
+        found = diagnose(model.fit_.with_draws([*draws, *moved]))
         assert not found.converged
         assert "do not agree yet on alpha" in found.verdict
 
@@ -48,9 +48,7 @@ class TestDiagnostics:
         draws = model.draws_.by_chain()[0]
         same = [dataclasses.replace(draw, chain=1) for draw in draws]
         other = [dataclasses.replace(draw, chain=1, weights=2.0 * draw.weights) for draw in draws]
-        agreed, apart = (
-            diagnose(model.fit_.problem, Draws([*draws, *second])).table for second in (same, other)
-        )
+        agreed, apart = (diagnose(model.fit_.with_draws([*draws, *second])).table for second in (same, other))
         assert apart.loc["field", "rhat"] > max(1.2, agreed.loc["field", "rhat"])
         assert apart.loc["features", "rhat"] == agreed.loc["features", "rhat"]
 
@@ -62,28 +60,28 @@ class TestDiagnostics:
             for part, variance in zip(draw.layout.slices, draw.variances, strict=True):
                 weights[0, part] = np.sqrt(variance)
             moved.append(dataclasses.replace(draw, weights=weights))
-        field = diagnose(model.fit_.problem, Draws(moved)).table.loc["field"]
+        field = diagnose(model.fit_.with_draws(moved)).table.loc["field"]
         assert field[["mean", "sd"]].tolist() == pytest.approx([1.0, 0.0])
         assert "field" not in model.diagnostics().traces
 
     def test_too_few_draws(self, model):
-        assert "Too few draws" in diagnose(model.fit_.problem, model.draws_[:3]).verdict
+        assert "Too few draws" in diagnose(model.fit_.with_draws(model.draws_[:3])).verdict
 
     def test_few_draws_are_counted(self, model):
         few = Draws([chain[0] for chain in model.draws_.by_chain()])
-        assert "there are 2 draws of 2 chains" in diagnose(model.fit_.problem, few).verdict
-        assert "there is 1 draw of one chain" in diagnose(model.fit_.problem, few[:1]).verdict
+        assert "there are 2 draws of 2 chains" in diagnose(model.fit_.with_draws(few)).verdict
+        assert "there is 1 draw of one chain" in diagnose(model.fit_.with_draws(few[:1])).verdict
 
     def test_one_chain_is_compared_with_itself(self, model):
         draws = model.draws_.by_chain()[0]
         assert len(draws) >= 8
-        found = diagnose(model.fit_.problem, Draws(draws))
+        found = diagnose(model.fit_.with_draws(draws))
         assert found.table["rhat"].notna().all()
         assert "The halves of the only chain" in found.verdict
         half = len(draws) // 2
         moved = [dataclasses.replace(draw, alpha=draw.alpha + 100) for draw in draws[half:]]
-        assert diagnose(model.fit_.problem, Draws([*draws[:half], *moved])).table.loc["alpha", "rhat"] > 1.05
-        assert "Too few draws" in diagnose(model.fit_.problem, Draws(draws[:7])).verdict
+        assert diagnose(model.fit_.with_draws([*draws[:half], *moved])).table.loc["alpha", "rhat"] > 1.05
+        assert "Too few draws" in diagnose(model.fit_.with_draws(draws[:7])).verdict
 
     def test_a_level_alone_has_no_effect(self):
         frame = pd.DataFrame({"a": np.linspace(-1, 1, 20), "b": ["only"] * 20})
@@ -136,7 +134,7 @@ class TestStoppedInWarmup:
         first, second = people_model.draws_.by_chain()
         draws = [*first, dataclasses.replace(second[0], is_warmup=True)]
         mixed = people_model.fit_.with_draws(draws)
-        verdict = diagnose(mixed.problem, mixed.draws).verdict
+        verdict = diagnose(mixed).verdict
         assert "1 of 2 chains were stopped in warm-up" in verdict
         assert f"{len(first)} draws after warm-up" in verdict
         alone = Summary(people_model.fit_.with_draws(first)).features

@@ -51,7 +51,11 @@ class TestAnswers:
     def test_what_describes_the_table_is_of_the_sample(self, model, tmp_path):
         assert len(model.surprisal()) == 25
         assert model.features()["share"].between(0, 1).all()
-        assert model.report(tmp_path / "page.html").exists()
+        page = model.report(tmp_path / "page.html").read_text()
+        assert "25 rows, a random sample of 60, and 5 columns" in page
+        assert "A random sample of 25 rows of a table of 60" in page
+        assert model.diagnostics().verdict.endswith("All of it rests on 20 draws of 25 of the 60 rows.")
+        assert len(model.plot.imputed("change").data) > 0
 
     def test_the_sample_depends_on_the_seed_alone(self, lent):
         again, other = fitted(weighted=False), fitted(weighted=False, random_state=1)
