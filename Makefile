@@ -13,12 +13,15 @@ export OPENBLAS_NUM_THREADS = 1
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
+# uv is quick, but knows nothing of pip's own settings, such as another index: pip is tried if it finds no packages.
+INSTALL := --quiet --editable '.[dev]'
+
 setup: $(STAMP) ## create .venv and install the package with its development tools
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet uv && $(BIN)/uv pip install $(INSTALL) --python $(BIN)/python \
+	  || $(BIN)/python -m pip install $(INSTALL)
 	@touch $@
 
 # Numba's cache does not see that a function called from another file has changed, and fails to load if a named
@@ -47,7 +50,9 @@ types: $(STAMP) ## check the types of src/
 unit: $(COMPILED) ## run the fast tests alone
 	$(BIN)/pytest -n 2 -m "not slow and not statistical and not reliability"
 
-test: lint types $(COMPILED) ## lint, types and every test that does not take minutes
+# Types are checked while the kernels compile, whose two processes do not take equally long.
+test: $(STAMP) ## lint, types and every test that does not take minutes
+	@$(MAKE) --no-print-directory --jobs 3 lint types $(COMPILED)
 	$(BIN)/pytest -n 2 --dist worksteal -m "not slow and not reliability" --durations=10
 
 test-slow: $(COMPILED) ## the long tests: calibration, transitions, load (up to an hour)
