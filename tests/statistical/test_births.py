@@ -23,12 +23,12 @@ from glfm.sampling.shard_group import LocalShards
 from glfm.sampling.state import State
 from glfm.testing import visit
 
-from .checks import check
+from .checks import N_BATCHES, check
 from .tables import TABLES, posterior_of, simulated
 
 pytestmark = pytest.mark.statistical
 
-FEW, MANY = 5_000, 100_000
+FEW, MANY = 3_000, 100_000
 N_TIMES = 2  # in a sweep
 REFERENCE = TABLES["real, noise fixed"]
 EVERYTHING = "mixed, bias, holes, a pinned row, alpha sampled"
@@ -103,7 +103,7 @@ class OnlyBirths:
 def scores(problem: LocalProblem, n_shards: int, n_sweeps: int, seed: int) -> pd.DataFrame:
     posterior = posterior_of(problem)
     sampler = partial(OnlyBirths, n_shards=n_shards)
-    return posterior.scores(visit(problem, posterior, n_sweeps, seed=seed, make_sampler=sampler))
+    return posterior.scores(visit(problem, posterior, n_sweeps, seed=seed, make_sampler=sampler), N_BATCHES)
 
 
 @pytest.mark.parametrize("table", SOME)

@@ -13,13 +13,13 @@ from glfm.sampling.problem import Problem
 from glfm.sampling.state import State
 from glfm.testing import visit
 
-from .checks import check
+from .checks import N_BATCHES, check
 from .plainly import run_plainly
 from .tables import TABLES, TWO_LEVELS, posterior_of, problem
 
 pytestmark = pytest.mark.statistical
 
-N_SWEEPS = 8_000
+N_SWEEPS, N_WRONG = 4_000, 2_000  # the latter of a chain that is to be found out, by 20 standard errors
 # Wide weights and many singletons: what the last level does not have shows.
 WIDE = problem([TWO_LEVELS] * 3, [[0, 1, 0], [0, 1, 1], [1, 1, 0]], alpha=2.0, weight_variance=9.0, bias=True)
 
@@ -57,7 +57,7 @@ class GivenCells(CellsOut):
 
 def scores(problem: Problem, n_sweeps: int, sampler: type[CollapsedSampler] = CellsOut) -> Any:
     posterior = posterior_of(problem)
-    return posterior.scores(visit(problem, posterior, n_sweeps, seed=4, make_sampler=sampler))
+    return posterior.scores(visit(problem, posterior, n_sweeps, seed=4, make_sampler=sampler), N_BATCHES)
 
 
 @pytest.mark.parametrize("table", TABLES)
@@ -67,7 +67,7 @@ def test_chain_has_the_enumerated_posterior(table: str) -> None:
 
 def test_singletons_that_do_not_widen_are_found_out() -> None:
     with pytest.raises(AssertionError, match="quantities are off"):
-        check(scores(TABLES["real, noise fixed"], N_SWEEPS, Unwidened))
+        check(scores(TABLES["real, noise fixed"], N_WRONG, Unwidened))
 
 
 def test_weights_drawn_from_the_cells_of_before_are_found_out(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from glfm.sampling.draws import Draws
 from glfm.sampling.problem import LocalProblem, Problem
 from glfm.testing import enumerate_posterior
 
-from .checks import check
+from .checks import N_BATCHES, check
 from .tables import COUNT, ORDINAL, PLAIN, REAL_FIXED, TWO_LEVELS, problem
 
 pytestmark = [
@@ -21,7 +21,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:Some draws have max_features"),
 ]
 
-N_DRAWS = 6_000
+N_DRAWS = 3_000
 N_WRONG = 2_000  # of chains that are to be found out
 KINDS = {
     "size": REAL_FIXED,
@@ -60,7 +60,7 @@ def fitted(table: pd.DataFrame, **fit: object) -> glfm.GLFM:
 
 
 def scores(model: glfm.GLFM, posterior) -> pd.DataFrame:
-    return posterior.scores(np.array([posterior.index(draw.Z) for draw in model.draws_]))
+    return posterior.scores(np.array([posterior.index(draw.Z) for draw in model.draws_]), N_BATCHES)
 
 
 def fails(model: glfm.GLFM, posterior) -> None:

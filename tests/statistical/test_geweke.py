@@ -15,13 +15,13 @@ from glfm.sampling.priors import Priors
 from glfm.sampling.problem import LocalProblem, Problem
 from glfm.testing import Sampler, geweke_scores
 
-from .checks import check
+from .checks import N_BATCHES, check
 from .tables import PLAIN, plain_kind
 
 pytestmark = pytest.mark.statistical
 
 N_ROWS = 4
-FEW, MANY, WRONG = 6_000, 20_000, 2_000  # sweeps; the last of chains that are to be found out
+FEW, MANY, WRONG = 3_000, 20_000, 2_000  # sweeps; the last of chains that are to be found out
 LENGTHS = [FEW, pytest.param(MANY, marks=pytest.mark.slow)]
 
 
@@ -41,8 +41,9 @@ def scores(
         N_ROWS,
         priors,
         missing=missing,
-        n_prior=max(4_000, n_sweeps // 2),
+        n_prior=max(2_000, n_sweeps // 2),
         n_sweeps=n_sweeps,
+        n_batches=N_BATCHES,
         seed=seed,
         **arguments,  # type: ignore[arg-type]
     )

@@ -14,19 +14,19 @@ from glfm.sampling.priors import Priors
 from glfm.sampling.problem import Problem
 from glfm.testing import geweke_scores, visit
 
-from .checks import check
+from .checks import N_BATCHES, check
 from .tables import TABLES, plain_kind, posterior_of, simulated
 
 pytestmark = pytest.mark.statistical
 
-FEW, WRONG, MANY = 5_000, 8_000, 60_000  # sweeps; of a chain that is to be found out
+FEW, WRONG, MANY = 2_500, 5_000, 60_000  # sweeps; of a chain that is to be found out
 EVERYTHING = "mixed, bias, holes, a pinned row, alpha sampled"
 
 
 def scores(problem: Problem, n_shards: int, n_sweeps: int, seed: int) -> Any:
     posterior = posterior_of(problem)
     sampler = partial(HybridSampler, n_shards=n_shards)
-    return posterior.scores(visit(problem, posterior, n_sweeps, seed=seed, make_sampler=sampler))
+    return posterior.scores(visit(problem, posterior, n_sweeps, seed=seed, make_sampler=sampler), N_BATCHES)
 
 
 @pytest.mark.parametrize(("table", "n_shards"), [("real, noise fixed", 2), (EVERYTHING, 1), (EVERYTHING, 3)])
@@ -73,4 +73,5 @@ def test_geweke(kind: str, n_shards: int) -> None:
 def test_geweke_of_all_kinds_in_two_shards() -> None:
     kinds = {name: plain_kind(name) for name in sorted(KINDS)}
     sampler = partial(HybridSampler, n_shards=2)
-    check(geweke_scores(kinds, 4, Priors(), n_prior=3_000, n_sweeps=4_000, seed=6, make_sampler=sampler))
+    sizes = {"n_prior": 2_000, "n_sweeps": 2_000, "n_batches": N_BATCHES}
+    check(geweke_scores(kinds, 4, Priors(), **sizes, seed=6, make_sampler=sampler))

@@ -11,7 +11,7 @@ import glfm
 from glfm.datasets import make_images
 from glfm.posterior.alignment import representative
 
-N_ROWS = 1000
+N_ROWS = 500
 
 pytestmark = pytest.mark.statistical
 

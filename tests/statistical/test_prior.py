@@ -17,12 +17,13 @@ from glfm.sampling.problem import LocalProblem, Problem
 from glfm.sampling.state import State
 from glfm.testing import score_table
 
-from .checks import check
+from .checks import N_BATCHES, check
 from .tables import plain_kind
 
 pytestmark = pytest.mark.statistical
 
-N_ROWS, N_SWEEPS, LEAST = 20, 8_000, 0.01
+N_ROWS, N_SWEEPS, LEAST = 20, 4_000, 0.01
+N_WRONG = 8_000  # of chains whose prior is a little wrong
 HARMONIC = sum(1.0 / n for n in range(1, N_ROWS + 1))
 
 
@@ -35,15 +36,17 @@ def two_columns(**arguments: object) -> dict[str, Kind]:
     return {"a": kind, "b": kind}
 
 
-def run(problem: Problem, seed: int) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+def run(
+    problem: Problem, seed: int, n_sweeps: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """Return what each sweep has: features per row, rows per feature (counted), log s2 and a threshold."""
     state = State.start(problem, np.random.SeedSequence(seed))
     sampler = CollapsedSampler(problem)
     bias = int(problem.priors.bias)
-    per_row = np.empty((N_SWEEPS, N_ROWS))
-    sizes = np.empty((N_SWEEPS, N_ROWS + 1))
-    columns = np.zeros((N_SWEEPS, 2, len(problem.kinds)))
-    for t in range(-200, N_SWEEPS):
+    per_row = np.empty((n_sweeps, N_ROWS))
+    sizes = np.empty((n_sweeps, N_ROWS + 1))
+    columns = np.zeros((n_sweeps, 2, len(problem.kinds)))
+    for t in range(-200, n_sweeps):
         sampler.sweep(state)
         if t >= 0:
             Z = state.Z[:, bias : state.width]
@@ -55,10 +58,14 @@ def run(problem: Problem, seed: int) -> tuple[NDArray[np.float64], NDArray[np.fl
 
 
 def prior_scores(
-    problem: Problem, alpha: float, seed: int, believed: dict[str, Kind] | None = None
+    problem: Problem,
+    alpha: float,
+    seed: int,
+    believed: dict[str, Kind] | None = None,
+    n_sweeps: int = N_SWEEPS,
 ) -> pd.DataFrame:
     """Compare a chain with the prior that the table has, or that it would have with the kinds `believed`."""
-    per_row, sizes, columns = run(problem, seed)
+    per_row, sizes, columns = run(problem, seed, n_sweeps)
     n_features = sizes.sum(axis=1)
     names, samples, exact = ["E[K]"], [n_features], [alpha * HARMONIC]
 
@@ -84,7 +91,7 @@ def prior_scores(
             add(f"{name}: log s2", columns[:, 0, d], np.log(rate) - float(polygamma(0, shape)))
         if isinstance(kind, Ordinal):
             add(f"{name}: threshold", columns[:, 1, d], np.sqrt(2.0 / np.pi))
-    return score_table(names, np.array(samples).T, exact)
+    return score_table(names, np.array(samples).T, exact, n_batches=N_BATCHES)
 
 
 def test_empty_table_of_all_kinds_returns_the_prior() -> None:
@@ -107,7 +114,8 @@ def test_other_priors_of_columns_are_found_out() -> None:
         "a": plain_kind("real", noise_prior=(2.6, 2.0)),
         "b": plain_kind("ordinal", threshold_variance=1.6),
     }
-    found = prior_scores(empty_table(wrong, Priors(alpha=1.0)), alpha=1.0, seed=1, believed=right)
+    empty = empty_table(wrong, Priors(alpha=1.0))
+    found = prior_scores(empty, alpha=1.0, seed=1, believed=right, n_sweeps=N_WRONG)
     of_columns = found.index.isin(["a: log s2", "b: threshold"])
     check(found[~of_columns])
     for name in found.index[of_columns]:
@@ -130,9 +138,9 @@ def test_sampled_alpha_returns_to_its_prior() -> None:
         sampler.sweep(state)
         samples[t] = state.alpha, state.alpha**2, state.width - 1
     names = ["alpha", "alpha squared", "K"]
-    check(score_table(names, samples, [1.5, 3.0, 1.5 * HARMONIC]))
+    check(score_table(names, samples, [1.5, 3.0, 1.5 * HARMONIC], n_batches=N_BATCHES))
     with pytest.raises(AssertionError, match="quantities are off"):
-        check(score_table(names, samples, [1.0, 2.0, HARMONIC]))
+        check(score_table(names, samples, [1.0, 2.0, HARMONIC], n_batches=N_BATCHES))
 
 
 @pytest.mark.parametrize("change", [{"alpha": 1.15}, {"max_features": 6}])

@@ -14,7 +14,7 @@ from glfm.sampling.priors import Priors
 from glfm.sampling.problem import LocalProblem, Problem
 from glfm.testing import enumerate_posterior, simulate_prior, visit
 
-from .checks import check
+from .checks import N_BATCHES, check
 from .tables import HOLE, problem
 from .test_geweke import scores, with_wrong
 from .test_new_rows import compare
@@ -35,7 +35,7 @@ WRONG: dict[str, Kind] = {
     "positive": replace(POSITIVE, knots=[[-1.8, 0.5], [-1.1, 3.0], [-0.4, 3.0], [2.0, 9.0]]),
     "count": replace(COUNT, knots=[[0.2, 1.0], [0.6, 4.0], [1.7, 5.0], [2.5, 30.0]]),
 }
-N_SWEEPS = 10_000
+N_SWEEPS = 5_000
 
 
 def simulated(kind: Kind) -> Problem:
@@ -51,10 +51,10 @@ def simulated(kind: Kind) -> Problem:
 def compare_chains(table: Problem, wrong: list[Kind]) -> None:
     """Assert that a chain has the exact posterior, and that one with other knots has not."""
     posterior = enumerate_posterior(table, accuracy=1e-4)
-    check(posterior.scores(visit(table, posterior, N_SWEEPS, seed=2)))
+    check(posterior.scores(visit(table, posterior, N_SWEEPS, seed=2), N_BATCHES))
     other = LocalProblem(dict(zip(table.kinds, wrong, strict=True)), table.x, table.priors)
     with pytest.raises(AssertionError, match="quantities are off"):
-        check(posterior.scores(visit(other, posterior, N_SWEEPS, seed=2)))
+        check(posterior.scores(visit(other, posterior, N_SWEEPS, seed=2), N_BATCHES))
 
 
 def test_chain_of_all_three_has_the_enumerated_posterior() -> None:

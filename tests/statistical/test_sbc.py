@@ -27,7 +27,7 @@ MODELS: dict[str, dict[str, Kind]] = {
     **{name: {"a": plain_kind(name), "b": plain_kind(name)} for name in sorted(KINDS)},
     "mixed": {name: plain_kind(name) for name in sorted(KINDS)},
 }
-SMALL = {"n_tables": 60, "n_draws": 19, "thin": 15, "n_warmup": 100}
+SMALL = {"n_tables": 40, "n_draws": 19, "thin": 15, "n_warmup": 100}
 
 
 def ranks(model: str, **arguments: object) -> Ranks:

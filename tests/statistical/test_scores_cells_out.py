@@ -20,14 +20,14 @@ from glfm.sampling.shard import Shard
 from glfm.sampling.state import State
 from glfm.testing import score_table
 
-from .checks import check
+from .checks import N_BATCHES, check
 from .level_probabilities import HIGH, ordered, three_levels, two_levels
 from .plainly import run_plainly
 from .tables import plain_kind
 
 pytestmark = pytest.mark.statistical
 
-N_MOVES = 8_000
+N_MOVES, N_WRONG = 4_000, 2_000  # the latter of a chain that is to be found out
 GRID = np.linspace(-5.0, 5.0, 80)  # without 0, which is a feature that is absent
 Floats = NDArray[np.float64]
 LOG_ODDS = np.array([0.0, 0.4, -0.5])  # of the bias, which has none, and of two features
@@ -115,7 +115,8 @@ def scores(case: Case, n_moves: int = N_MOVES) -> pd.DataFrame:
         shard.move_scores(message)
         found[:] = shard.Z[0, 1:3]
     measured = moments(*visited.T)
-    return score_table(list(measured), np.column_stack(list(measured.values())), expected(case, n_pseudo))
+    exact = expected(case, n_pseudo)
+    return score_table(list(measured), np.column_stack(list(measured.values())), exact, n_batches=N_BATCHES)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -133,7 +134,7 @@ def test_a_proposal_without_a_way_back_is_found_out(monkeypatch: pytest.MonkeyPa
     sweep_plainly(monkeypatch)
     monkeypatch.setattr(scores_cells_out, "log_proposal", lambda *_: 0.0)
     with pytest.raises(AssertionError, match="quantities are off"):
-        check(scores(CASES["two levels"]))
+        check(scores(CASES["two levels"], N_WRONG))
 
 
 def test_levels_that_are_not_drawn_afterwards_are_found_out(monkeypatch: pytest.MonkeyPatch) -> None:

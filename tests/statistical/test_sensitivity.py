@@ -129,19 +129,14 @@ def unit(model: glfm.GLFM, column: str, level: object) -> np.ndarray:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_shifted_cells_have_their_distribution(model: glfm.GLFM, case: str) -> None:
+def test_shifted_cells_have_their_distribution_and_a_wrong_shift_is_found_out(
+    model: glfm.GLFM, case: str
+) -> None:
     level = CASES[case]
     column = "categorical" if level else case
     rows, seen = imputed(model, column, DELTA, level)
     exact = closed_form(model, rows, column, DELTA * unit(model, column, level))
     check(scores(seen, exact))
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_a_wrong_shift_is_found_out(model: glfm.GLFM, case: str) -> None:
-    level = CASES[case]
-    column = "categorical" if level else case
-    rows, seen = imputed(model, column, DELTA, level)
     for wrong in (0.0, 0.75 * DELTA, -DELTA):
         exact = closed_form(model, rows, column, wrong * unit(model, column, level))
         with pytest.raises(AssertionError, match="quantities are off"):

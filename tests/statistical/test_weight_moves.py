@@ -18,13 +18,13 @@ from glfm.sampling.shard_group import LocalShards
 from glfm.sampling.state import State
 from glfm.testing import score_table
 
-from .checks import check
+from .checks import N_BATCHES, check
 from .level_probabilities import HIGH, ordered, three_levels, two_levels
 from .tables import plain_kind
 
 pytestmark = pytest.mark.statistical
 
-N_MOVES = 6_000
+N_MOVES = 3_000
 GRID = np.linspace(-6.0, 6.0, 121)
 Floats = NDArray[np.float64]
 
@@ -94,7 +94,9 @@ def scores(case: Case, n_shards: int, weight_variance: float = 1.0, n_moves: int
         sweep.move_weights(state, given_of(problem, state))
         weights[:] = state.B.ravel()
     found = moments(*visited.T)
-    return score_table(list(found), np.column_stack(list(found.values())), expected(case))
+    return score_table(
+        list(found), np.column_stack(list(found.values())), expected(case), n_batches=N_BATCHES
+    )
 
 
 @pytest.mark.parametrize("n_shards", [1, 3])

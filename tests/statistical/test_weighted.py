@@ -26,7 +26,7 @@ from glfm.sampling.priors import Priors, Schedule
 from glfm.sampling.problem import LocalProblem, Problem
 from glfm.testing import Ranks, geweke_scores, make_fit, sbc_ranks, score_table
 
-from .checks import check
+from .checks import N_BATCHES, check
 from .plainly import run_plainly
 from .tables import MIXED, THREE_LEVELS, plain_kind
 
@@ -139,7 +139,7 @@ def scores(problem: Problem, n_shards: int, n_sweeps: int, seed: int) -> pd.Data
     large = np.append(p > 0.004, [True] * 3)
     names = [str(one) for one in CLASSES] + ["squares of row 1", "squares of row 2", "product squared"]
     exact = np.append(p, moments)
-    return score_table(list(np.array(names)[large]), seen[:, large], exact[large])
+    return score_table(list(np.array(names)[large]), seen[:, large], exact[large], n_batches=N_BATCHES)
 
 
 def test_quadrature_has_converged() -> None:
@@ -150,7 +150,7 @@ def test_quadrature_has_converged() -> None:
 
 @pytest.mark.parametrize("n_shards", [1, 2])
 def test_chain_has_the_posterior_of_two_rows(n_shards: int) -> None:
-    check(scores(table(), n_shards, 6_000, seed=1))
+    check(scores(table(), n_shards, 4_000, seed=1))
 
 
 @pytest.mark.slow
@@ -189,7 +189,7 @@ def test_scales_without_their_jacobian_are_found_out(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(glfm.sampling.parallel, "draw_factors", wrong)
     with pytest.raises(AssertionError, match="quantities are off"):
-        check(scores(table(), 1, 3_000, seed=1))
+        check(scores(table(), 1, 2_000, seed=1))
 
 
 # ---- the step that redraws singletons, by itself
@@ -228,7 +228,7 @@ def test_singletons_have_their_density(n_cells: int, squares: float) -> None:
 
 
 def test_empty_table_returns_the_prior() -> None:
-    n_rows, n_sweeps, alpha = 12, 5_000, 1.0
+    n_rows, n_sweeps, alpha = 12, 3_000, 1.0
     kinds = {"a": plain_kind("real"), "b": plain_kind("ordinal")}
     problem = LocalProblem(kinds, np.full((n_rows, 2), np.nan), Priors(alpha=alpha, weighted=True))
     sampler = HybridSampler(problem, 2)
@@ -252,10 +252,11 @@ def test_empty_table_returns_the_prior() -> None:
     exact = [*law, *(alpha / m for m in sizes), n_rows, 3.0 * n_rows, 0.1336144 * n_rows]
     names = [*(f"P(K={k})" for k in range(len(law))), *(f"features of {m} rows" for m in sizes)]
     names += ["squares", "fourth powers", "large scores"]
-    check(score_table(names, seen, exact))
+    check(score_table(names, seen, exact, n_batches=N_BATCHES))
     assert kstest(some, "norm").pvalue > 1e-3
+    others = [*exact[:-3], 1.15 * n_rows, 3.0 * 1.3 * n_rows, 0.16 * n_rows]
     with pytest.raises(AssertionError, match="quantities are off"):
-        check(score_table(names, seen, [*exact[:-3], 1.15 * n_rows, 3.0 * 1.3 * n_rows, 0.16 * n_rows]))
+        check(score_table(names, seen, others, n_batches=N_BATCHES))
 
 
 # ---- Geweke and calibration
@@ -266,7 +267,13 @@ def test_geweke_of_all_kinds_in_two_shards() -> None:
     missing = np.zeros((4, len(kinds)), dtype=np.bool_)
     missing[1, 0] = missing[2, 3] = True
     sampler = partial(HybridSampler, n_shards=2)
-    settings: Any = {"missing": missing, "n_prior": 3_000, "n_sweeps": 3_000, "make_sampler": sampler}
+    settings: Any = {
+        "missing": missing,
+        "n_prior": 2_000,
+        "n_sweeps": 2_000,
+        "n_batches": N_BATCHES,
+        "make_sampler": sampler,
+    }
     check(geweke_scores(kinds, 4, Priors(weighted=True), seed=6, **settings))
 
 

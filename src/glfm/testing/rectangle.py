@@ -109,5 +109,6 @@ def _quasi_monte_carlo(lower: FloatArray, upper: FloatArray, cov: FloatArray, ac
         estimate = float(distribution.cdf(upper, lower_limit=lower))
         if error <= accuracy * estimate or error < _SMALLEST_ERROR:
             return max(estimate, 0.0)
-        # SciPy only takes absolute errors, which a coarse estimate gives.
-        error = min(0.9 * accuracy * max(estimate, 0.0), 1e-2 * error) + 0.1 * _SMALLEST_ERROR
+        # SciPy only takes absolute errors, which a coarse estimate gives, unless it is all error itself.
+        known = estimate > 10.0 * error
+        error = (0.9 * accuracy * estimate if known else 1e-2 * error) + 0.1 * _SMALLEST_ERROR
