@@ -341,7 +341,7 @@ def main(argv: Sequence[str] | None = None) -> Result:
     """Fit, draw and write."""
     options = study.arguments("disorders", argv)
     plan = study.Plan(2, 20, 5, 2) if options.quick else PLAN
-    result = run(plan, every=40 if options.quick else EVERY)
+    result = run(plan, every=120 if options.quick else EVERY)
     draw(result, options.output)
     study_page.write(options.output / "disorders.md", page(result, plan, options.quick))
     return result

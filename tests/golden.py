@@ -1,8 +1,9 @@
 """Golden draws: what tiny fits of every kind and sampler give on one platform, to the last bit.
 
 `make golden` rewrites the file and says which line the CHANGELOG needs; with --print this script shows the
-numbers of its own process, compiled or not, of all cases or of those that are named. It uses nothing of glfm
-but public names, so that two commits can be compared: see compare_draws.py.
+numbers of its own process, compiled or not, of all cases or of those that are named, with --short those of
+shorter chains. It uses nothing of glfm but public names, so that two commits can be compared: see
+compare_draws.py.
 """
 
 import copy
@@ -28,6 +29,7 @@ FILE = Path(__file__).parent / "data" / "golden.json"
 CHANGELOG = Path(__file__).parents[1] / "CHANGELOG.md"
 SEED = 1
 SCHEDULE = {"n_chains": 2, "n_warmup": 15, "n_draws": 3, "thin": 2, "progress": False}
+SHORT = {"n_chains": 1, "n_warmup": 8}  # for plain Python, which is slow
 
 # The examples of kind_examples.py, without the classes of glfm in which those are.
 KINDS: dict[str, list[Any]] = {
@@ -393,7 +395,9 @@ def changelog_line(draws: dict[str, Any]) -> str:
 
 def main(arguments: Sequence[str]) -> None:
     """Write the golden draws of this platform, or show them."""
-    named = [name for name in arguments if name != "--print"]
+    named = [name for name in arguments if not name.startswith("--")]
+    if "--short" in arguments:
+        SCHEDULE.update(SHORT)
     draws = {name: CASES[name]() for name in named or CASES}
     if "--print" in arguments:
         print(json.dumps(draws, indent=1))

@@ -12,7 +12,6 @@ import time
 import types
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
 
 import numpy as np
 import pandas as pd
@@ -30,7 +29,7 @@ distributed = pytest.importorskip("distributed", reason=WITHOUT)
 dask = pytest.importorskip("dask", reason=WITHOUT)
 dd = pytest.importorskip("dask.dataframe", reason=WITHOUT)
 
-SETTINGS = {"n_chains": 2, "n_warmup": 5, "n_draws": 4, "thin": 2, "random_state": 3, "progress": False}
+SETTINGS = {"n_chains": 2, "n_warmup": 3, "n_draws": 3, "thin": 2, "random_state": 3, "progress": False}
 QUIET = {"dashboard_address": ":0", "memory_limit": 0, "threads_per_worker": 1, "silence_logs": 50}
 
 
@@ -38,25 +37,13 @@ def fit(frame, engine=None, settings=SETTINGS, **arguments) -> glfm.GLFM:
     return glfm.GLFM(**settings, engine=engine).fit(frame, **arguments)
 
 
-@contextmanager
-def cluster(**settings) -> Iterator[distributed.Client]:
-    with (
-        distributed.LocalCluster(n_workers=2, processes=True, **QUIET) as cluster,
-        distributed.Client(cluster, **settings) as client,
-    ):
-        yield client
-
-
 @pytest.fixture(scope="module")
 def client() -> Iterator[distributed.Client]:
-    with cluster() as client:
-        yield client
-
-
-@pytest.fixture
-def doomed() -> Iterator[distributed.Client]:
-    """A cluster of which a worker is to be killed; a busy machine may never see another in its place."""
-    with cluster(set_as_default=False) as client:
+    """A cluster of which two workers may be killed, though a busy machine may see nobody in their place."""
+    with (
+        distributed.LocalCluster(n_workers=3, processes=True, **QUIET) as cluster,
+        distributed.Client(cluster) as client,
+    ):
         yield client
 
 
@@ -104,9 +91,9 @@ def test_fit_goes_on_like_a_local_one(client, frame, local, tmp_path):
     engine = glfm.DaskEngine(client, n_shards=3)
     short = fit(frame, engine, {**SETTINGS, "n_draws": 2})
     loaded = glfm.load(short.save(tmp_path / "model.glfm"))
-    assert_same_draws(short.continue_fit(2).draws_, local.draws_)
+    assert_same_draws(short.continue_fit(1).draws_, local.draws_)
     assert loaded.engine is None
-    assert_same_draws(loaded.continue_fit(2).draws_, local.draws_)
+    assert_same_draws(loaded.continue_fit(1).draws_, local.draws_)
     assert clone(short).engine.client is client
     assert copy.deepcopy(short).engine.client is client
     assert pickle.loads(pickle.dumps(engine)).client is None
@@ -118,7 +105,7 @@ def test_fit_that_is_out_of_time_is_resumed(client, frame, local, tmp_path, monk
     monkeypatch.setattr(
         "glfm.sampling.engine.time", types.SimpleNamespace(monotonic=itertools.count().__next__)
     )
-    with pytest.warns(FitWarning, match="time was out after 1, 1 of 13 sweeps"):
+    with pytest.warns(FitWarning, match="time was out after 1, 1 of 9 sweeps"):
         fit(frame, glfm.DaskEngine(client, n_shards=3), time_budget=0.1, checkpoint=path)
     assert_same_draws(fit(frame, glfm.DaskEngine(client, n_shards=3), resume=path).draws_, local.draws_)
 
@@ -152,22 +139,23 @@ def test_an_interrupted_fit_is_resumed(client, frame, local, tmp_path):
 
 
 class Deadly(glfm.DaskEngine):
-    """Kills a worker when the first chain has made some sweeps."""
+    """Kills a worker, and leaves others, when the first chain has made some sweeps."""
 
     killed = 0
 
     def sweeps(self, chain, stop, pool):
         for shared in super().sweeps(chain, stop, pool):
             if chain.index == 0 and shared.sweep >= 6 and not self.killed:
+                self.client.wait_for_workers(2)
                 self.killed = min(self.client.run(os.getpid).values())
                 os.kill(self.killed, signal.SIGKILL)
             yield shared
 
 
 @pytest.mark.parametrize("save_every", [1e-6, pytest.param(60.0, marks=pytest.mark.slow)])
-def test_a_killed_worker_changes_no_bit(doomed, frame, local, save_every):
+def test_a_killed_worker_changes_no_bit(client, frame, local, save_every):
     """Its shards are rebuilt from rows that were brought home, or from the start."""
-    engine = Deadly(doomed, n_shards=3, save_every=save_every)
+    engine = Deadly(client, n_shards=3, save_every=save_every)
     with pytest.warns(FitWarning, match=r"Workers were lost on the way \(tcp://.* after .* sweeps of chain"):
         model = fit(frame, engine)
     assert engine.killed
@@ -184,7 +172,7 @@ def test_a_lost_scheduler_leaves_a_checkpoint(frame, local, tmp_path):
             def sweeps(self, chain, stop, pool):
                 for shared in super().sweeps(chain, stop, pool):
                     yield shared
-                    if chain.index == 1 and shared.sweep == 9:
+                    if chain.index == 1 and shared.sweep == 7:
                         cluster.close()
 
         engine = Doomed(client, n_shards=3, save_every=1e-6)
@@ -211,7 +199,7 @@ def test_other_software_on_a_worker_is_refused(client, frame, monkeypatch):
 
 
 def test_a_straggler_is_reported(client, frame, monkeypatch):
-    """Of two workers one takes a second more for each sweep, for which the other waits."""
+    """Of two workers one takes a second more for each sweep, for which the other waits; the rest are idle."""
 
     def slow_down():
         import time
@@ -315,7 +303,7 @@ def test_without_a_cluster(odd, odd_local, files, tmp_path, monkeypatch):
     with dask.config.set(scheduler="threads"):
         model = fit(read(files))
         check(model, odd_local, odd, tmp_path)
-    assert_same_draws(model.continue_fit(1).draws_[:4], odd_local.draws_[:4])
+    assert_same_draws(model.continue_fit(1).draws_[:3], odd_local.draws_[:3])
 
 
 def check_released(client):
@@ -349,10 +337,10 @@ def test_another_number_of_shards(client, odd, files):
 
 
 @pytest.mark.parametrize("checkpoint", [pytest.param(None, marks=pytest.mark.slow), "folder"])
-def test_a_killed_worker_of_partitions_changes_no_bit(doomed, odd_local, files, checkpoint, tmp_path):
+def test_a_killed_worker_of_partitions_changes_no_bit(client, odd_local, files, checkpoint, tmp_path):
     kept = None if checkpoint is None else tmp_path / checkpoint
     with pytest.warns(FitWarning, match="Workers were lost on the way"):
-        model = fit(read(files), Deadly(doomed), checkpoint=kept, checkpoint_every=1e-6)
+        model = fit(read(files), Deadly(client), checkpoint=kept, checkpoint_every=1e-6)
     assert_same_draws(model.draws_, odd_local.draws_)
 
 
@@ -363,7 +351,7 @@ def test_partitions_go_on_from_their_folder(client, odd_local, files, tmp_path, 
         patch.setattr(
             "glfm.sampling.engine.time", types.SimpleNamespace(monotonic=itertools.count().__next__)
         )
-        with pytest.warns(FitWarning, match="time was out after 1, 1 of 13 sweeps"):
+        with pytest.warns(FitWarning, match="time was out after 1, 1 of 9 sweeps"):
             fit(read(files), time_budget=0.1, checkpoint=path)
     with pytest.raises(FileError, match="checkpoint of a fit with another seed"):
         fit(read(files), settings={**SETTINGS, "random_state": 4}, resume=path)

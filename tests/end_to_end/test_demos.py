@@ -90,9 +90,9 @@ def test_toy_images(demo):
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 3, 4))])
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 3, 4))])
 def test_all_four_images_are_recovered(toy, seed):
-    """Rounded to black and white, every pixel of every shape is right; the toolbox did it in 1 of 3 runs."""
+    """Every pixel is right, rounded to black and white; the toolbox did it in 1 of 3. The demo is seed 0."""
     X, shapes = toy.generate(seed)
     _, errors = toy.match(toy.infer(X, seed)[1], shapes)
     assert (errors < 0.5).all()
@@ -123,7 +123,7 @@ def test_digits_of_mnist(demo, data_dir):
 
 
 def test_prostate(demo, data_dir):
-    numbers = demo("toolbox_prostate", "prostate", "--sweeps", "400")
+    numbers = demo("toolbox_prostate", "prostate", "--sweeps", "200")
     phosphatase = numbers["median phosphatase without and with each"]
     stage = numbers["probability of stage 4 without and with each"]
     assert stage[int(np.argmax(phosphatase))] > 0.7 > 0.3 > stage[int(np.argmin(phosphatase))]

@@ -29,7 +29,7 @@ def desk(data_dir, tmp_path_factory):
 
 
 def glfm_command(desk: Path, *arguments: str) -> str:
-    """Run a command as a shell does; return what it prints."""
+    """Run a command as a shell does, in a process of its own; return what it prints."""
     command = [sys.executable, "-m", "glfm", *arguments]
     environment = {name: value for name, value in os.environ.items() if name != "GLFM_DATA"}
     done = subprocess.run(
@@ -40,8 +40,8 @@ def glfm_command(desk: Path, *arguments: str) -> str:
     return done.stdout
 
 
-def test_a_new_user(desk):
-    glfm_command(desk, "impute", "titanic.csv", "-o", "done.csv", *FEW)
+def test_a_new_user(desk, run):
+    assert run("impute", str(desk / "titanic.csv"), "-o", str(desk / "done.csv"), *FEW)[0] == 0
     before, done = (pd.read_csv(desk / name) for name in ("titanic.csv", "done.csv"))
     assert list(done) == list(before)
     assert before["age"].isna().sum() > 60
@@ -55,7 +55,7 @@ def test_a_new_user(desk):
     assert page.startswith("<!DOCTYPE html>")
     assert "pclass" in page
 
-    schema = json.loads(glfm_command(desk, "schema", "titanic.csv"))
+    schema = json.loads(run("schema", str(desk / "titanic.csv"))[1])
     assert schema["columns"]["name"]["kind"] == "ignore"
     schema["columns"]["pclass"] = {"kind": "ordinal", "levels": ["3rd", "2nd", "1st"]}
     (desk / "schema.json").write_text(json.dumps(schema))

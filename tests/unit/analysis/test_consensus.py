@@ -12,7 +12,7 @@ from glfm.analysis.components import match_axes
 from glfm.analysis.consensus import Consensus, Tried, choose_axes, two_levels
 from glfm.datasets import make_clinic
 
-SHORT = {"n_chains": 2, "n_warmup": 100, "n_draws": 40, "thin": 2, "progress": False, "n_jobs": 1}
+SHORT = {"n_chains": 2, "n_warmup": 100, "n_draws": 20, "thin": 3, "progress": False, "n_jobs": 1}
 CLINIC = make_clinic()
 
 

@@ -17,6 +17,12 @@ def model(people_model):
     return people_model
 
 
+@pytest.fixture(scope="module")
+def traits(people_model):
+    """The names of its yes/no features."""
+    return Summary(people_model.fit_).traits
+
+
 class TestRepresentative:
     def test_it_has_the_least_expected_loss(self, model):
         grams = [draw.Z.astype(int) @ draw.Z.T.astype(int) for draw in model.draws_]
@@ -170,8 +176,8 @@ class TestWords:
 
 
 class TestPatterns:
-    def test_counts(self, model):
-        features = Summary(model.fit_).traits
+    def test_counts(self, model, traits):
+        features = traits
         has = model.activations()[features].to_numpy(dtype=float) > 0.5
         table = model.patterns()
         assert table["rows"].sum() == len(has)
@@ -182,16 +188,16 @@ class TestPatterns:
             assert (has == pattern).all(axis=1).sum() == row["rows"]
             assert name == (" + ".join(f for f, on in zip(features, pattern, strict=True) if on) or "none")
 
-    def test_top_and_some_features(self, model):
+    def test_top_and_some_features(self, model, traits):
         assert len(model.patterns(2)) == 2
-        name = Summary(model.fit_).traits[-1]
+        name = traits[-1]
         table = model.patterns(features=[name])
         assert set(table.index) == {"none", name}
         assert table.loc[name, "rows"] == model.features().loc[name, "rows"]
 
     @pytest.mark.parametrize("by", ["town", "visits", "diet"])
-    def test_by_a_column(self, model, by):
-        frame, names = people(), Summary(model.fit_).traits[:2]
+    def test_by_a_column(self, model, traits, by):
+        frame, names = people(), traits[:2]
         table = model.patterns(2, by=by, features=names)
         np.testing.assert_allclose(table.sum(axis=1), 1.0)
         assert list(table)[-1] == "other"
@@ -220,11 +226,11 @@ class TestPatterns:
 
 class TestDensity:
     @pytest.mark.parametrize("column", ["diet", "mood", "town"])
-    def test_levels_are_those_of_the_rows_with_the_pattern(self, model, column):
+    def test_levels_are_those_of_the_rows_with_the_pattern(self, model, traits, column):
         frame, table = people(), model.density(column)
         share = frame[column].value_counts(normalize=True)
         np.testing.assert_allclose(table["empirical"], [share.get(v, 0.0) for v in table.index])
-        features = Summary(model.fit_).traits
+        features = traits
         has = model.activations()[features].to_numpy(dtype=float) > 0.5
         pattern = table.columns[1]
         rows = (has == [name in pattern.split(" + ") for name in features]).all(axis=1)
@@ -244,8 +250,8 @@ class TestDensity:
             mass = total[table.index.to_numpy(dtype=float) <= mean].sum() / total.sum()
             assert mass == pytest.approx((people()[column] <= mean).mean(), abs=0.08)
 
-    def test_a_pattern_that_no_row_has_is_unknown(self, model):
-        names, table = Summary(model.fit_).traits, model.patterns()
+    def test_a_pattern_that_no_row_has_is_unknown(self, model, traits):
+        names, table = traits, model.patterns()
         absent = [p for p in ("none", *names, " + ".join(names)) if p not in table.index]
         for pattern in absent:
             assert model.density("diet", [pattern])[pattern].isna().all()

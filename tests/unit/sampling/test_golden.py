@@ -19,7 +19,7 @@ from glfm.kinds import KINDS
 from golden import CASES, CHANGELOG, FILE, MODELS, SAMPLED, bits, changelog_line, differences, here, numbers
 from kind_examples import EXAMPLES
 
-AGREE = 1e-12  # relative: sums are reordered by the compiler, and 21 sweeps pass that on
+AGREE = 1e-12  # relative: sums are reordered by the compiler, and 14 sweeps pass that on
 PLAIN = (  # those that take a second or two in plain Python
     *MODELS,
     "collapsed, no bias, bounded",
@@ -123,13 +123,20 @@ def plain() -> dict[str, Any]:
     """What a process gives in which nothing is compiled."""
     script = Path(FILE).parents[1] / "golden.py"
     done = subprocess.run(
-        [sys.executable, str(script), "--print", *PLAIN],
+        [sys.executable, str(script), "--print", "--short", *PLAIN],
         env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
         capture_output=True,
         text=True,
         check=True,
     )
     return json.loads(done.stdout)
+
+
+def shortly_fitted(case: str) -> dict[str, Any]:
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in cases.SHORT.items():
+            patch.setitem(cases.SCHEDULE, name, value)
+        return CASES[case]()
 
 
 def gaps(one: dict[str, Any], other: dict[str, Any]) -> dict[str, float]:
@@ -151,7 +158,7 @@ def gaps(one: dict[str, Any], other: dict[str, Any]) -> dict[str, float]:
 @pytest.mark.parametrize("case", PLAIN)
 def test_compiled_and_plain_python_agree(plain: dict[str, Any], case: str) -> None:
     """Features, their number and filled levels to the bit, all numbers to rounding."""
-    worst = gaps(fitted(case), plain[case])
+    worst = gaps(shortly_fitted(case), plain[case])
     assert max(worst.values()) < AGREE, worst
 
 
