@@ -8,7 +8,7 @@ export OMP_NUM_THREADS = 1
 export OPENBLAS_NUM_THREADS = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lint format types unit test test-slow test-reliability golden test-minimal test-lowest dist demo demos bench bench-heldout bench-imputation bench-kinds bench-mixing bench-agreement bench-scale paper-missing study-prostate study-disorders study-counties studies docs pictures clean
+.PHONY: help setup lint format types unit test test-slow test-reliability golden test-minimal test-lowest dist demo demos bench bench-heldout bench-imputation bench-kinds bench-mixing bench-agreement bench-scale paper-missing study-prostate study-disorders study-counties studies docs notebooks pictures clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -80,6 +80,7 @@ test-lowest: ## the core with the oldest versions that pyproject.toml allows (mi
 
 dist: $(STAMP) ## wheel and source distribution in dist/, each installed anew and put through glfm demo (minutes)
 	rm -rf dist && $(BIN)/python -m build --outdir dist
+	$(BIN)/python tests/check_dist.py dist
 	for file in dist/*.whl dist/*.tar.gz; do \
 	  rm -rf .venv-dist && $(PYTHON) -m venv .venv-dist && .venv-dist/bin/pip install --quiet $$file && \
 	  (cd .venv-dist && bin/glfm --version && bin/glfm demo --quiet --output demo.png) || exit 1; \
@@ -147,9 +148,12 @@ DEMOS := toolbox_minimal toy_images digits toolbox_prostate toolbox_counties
 demos: $(FRESH) ## the five demos of the paper's toolbox (a minute or two; two of them need GLFM_DATA)
 	for name in $(DEMOS); do $(BIN)/python examples/$$name.py --output $(or $(OUTPUT),examples/demos) || exit 1; done
 
-docs: $(STAMP) ## write the map, tables and figures into docs/, and build the site in docs/_build
+docs: $(STAMP) ## write the map, tables and figures into docs/, and build the site in docs/_build/html
 	$(BIN)/python docs/make_tables.py
-	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build
+	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
+
+notebooks: $(FRESH) ## run the notebooks of docs/notebooks and keep what they show (a minute or two)
+	$(BIN)/python docs/make_notebooks.py
 
 pictures: $(FRESH) ## draw the plots of docs/explore.md and docs/sensitivity.md (minutes; needs GLFM_DATA)
 	$(BIN)/python docs/make_pictures.py
