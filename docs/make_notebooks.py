@@ -17,7 +17,8 @@ def run(path: Path, folder: Path) -> nbformat.NotebookNode:
     """Return the notebook with what its cells show now; files that they write go to the folder."""
     notebook = nbformat.read(path, as_version=4)
     os.environ.setdefault("PYDEVD_DISABLE_FILE_VALIDATION", "1")  # debuggers of kernels warn without it
-    NotebookClient(notebook, timeout=SECONDS, resources={"metadata": {"path": str(folder)}}).execute()
+    resources = {"metadata": {"path": str(folder)}}
+    NotebookClient(notebook, timeout=SECONDS, resources=resources, coalesce_streams=True).execute()
     for cell in code_cells(notebook):
         cell.metadata.pop("execution", None)  # times, which differ in every run
     notebook.metadata.pop("language_info", None)  # the version of Python, likewise
