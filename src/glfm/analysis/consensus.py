@@ -112,14 +112,30 @@ def choose_axes(tried: Sequence[Tried]) -> tuple[Tried, float]:
     return best, bar
 
 
+@dataclass(frozen=True, eq=False)
+class FoundAxes:
+    """Axes that were found in a fit: by what the field scales each column, directions, and what they are."""
+
+    scales: FloatArray
+    center: FloatArray
+    directions: FloatArray
+    axes: list[Axis]
+    n_reported: int
+
+
 class Consensus:
     """The axes of a fit, those that are reproduced first, each by how much it explains."""
 
-    def __init__(self, fit: Fit) -> None:
+    def __init__(self, fit: Fit, found: FoundAxes | None = None) -> None:
         self.fit = fit
-        self._field = Field(fit)
+        self._field = Field(fit, None if found is None else found.scales)
         self._rows = FittedRows(fit)
         self._some = spaced(fit.problem.n_rows, _MOST_ROWS)
+        self.n_reported = 0  # set by _find
+        if found is not None:
+            self.n_reported, self.axes = found.n_reported, found.axes
+            self._components = Components(found.center, found.directions)
+            return
         groups = self._field.groups()
         means = [self._field.mean(self._rows, group, self._some) for group in groups]
         weights = np.array([group.size for group in groups], dtype=np.float64)
@@ -131,9 +147,16 @@ class Consensus:
             for halves in _splits(len(groups))
         ]
         self._whitened = Whitened(self._mean, _MOST_AXES + _MOST_MORE)
-        self.n_reported = 0  # set by _find
         self._components, axes = self._find()
         self._components, self.axes = self._oriented(axes)
+
+    @property
+    def found(self) -> FoundAxes:
+        """The axes, from which the same fit can be described again."""
+        components = self._components
+        return FoundAxes(
+            self._field.scales, components.center, components.directions, self.axes, self.n_reported
+        )
 
     # ---- axes
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from glfm.posterior.predictive import tail_of
 from glfm.posterior.row_choice import is_table, position, read_rows
 from glfm.posterior.rows import NewRows
 from glfm.posterior.uncertainty import cell_frame
-from glfm.sampling.draws import Draw, column_cells
+from glfm.sampling.draws import column_cells
 from glfm.sampling.problem import Problem
 from glfm.schema.conditions import check_column
 
@@ -31,7 +31,7 @@ _ENDS = ["value", "lower", "upper", "probability"]
 _SHOWN = 5  # lines of each table
 
 #: How often a row is placed under all draws together, at least.
-PLACINGS = 1600
+PLACINGS = 400
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,15 +135,12 @@ def explain(
     tail = tail_of(mass)
     if not isinstance(top, int) or top < 1:
         raise SchemaError(f"top is a whole number of rows from 1 on, not {top!r}.")
-    problem, draws = fit.problem, fit.draws
+    problem = fit.problem
     d, kind = question.column, problem.layout.kind(question.column)
-    kept = [features_of_others(draw, question.position) for draw in draws]
-    pairs = zip(draws, kept, strict=True)
-    others = fit.with_draws([without_row(draw, question.position, features) for draw, features in pairs])
     x = question.x.copy()
     x[d] = np.nan
     given = np.flatnonzero(~np.isnan(x))
-    placed = PlacedRow(x, given, others, n_jobs)
+    placed = PlacedRow(x, given, question.position, fit, n_jobs)
     cells = placed.cells(d)
     table = cell_frame(cells, problem.facts.spreads[d], tail)[_ENDS]
     level = 0 if kind.is_ordered else int(cells.mode()[0])
@@ -154,18 +151,21 @@ def explain(
         prediction=table.iloc[0].rename(None),
         features=_features(summary, placed, problem.names[d], None if kind.is_ordered else level),
         columns=_columns(problem, x, given, cells, table.iloc[1:], level, problem.facts.spreads[d]),
-        rows=_rows(others, placed, question, top),
+        rows=_rows(fit, placed, question, top),
     )
 
 
 class PlacedRow:
     """A row, and the row without each of its given cells, placed several times under every draw.
 
-    One placing per draw, as in `predictive`, is right on average, but differences of two such predictions
-    would be mostly chance.
+    A row of the fit, number `position`, does not count itself: its features have the prior odds that they had
+    in the fit. One placing per draw of few, as in `predictive`, is right on average, but differences of two
+    such predictions would be mostly chance.
     """
 
-    def __init__(self, x: FloatArray, given: NDArray[np.intp], fit: Fit, n_jobs: int | None) -> None:
+    def __init__(
+        self, x: FloatArray, given: NDArray[np.intp], position: int | None, fit: Fit, n_jobs: int | None
+    ) -> None:
         each = np.tile(x, (1 + given.size, 1))
         each[1 + np.arange(given.size), given] = np.nan
         self._draws = fit.draws
@@ -173,7 +173,7 @@ class PlacedRow:
         # One placing has the random numbers of `predictive`; of several each has its own.
         places = np.repeat(np.arange(self._shape[0]), len(each)) if self._shape[0] > 1 else None
         every = np.tile(each, (self._shape[0], 1))
-        self.rows = NewRows(every, fit, n_jobs, places=places)
+        self.rows = NewRows(every, fit, n_jobs, places=places, left_out=position)
         #: The places of the row itself.
         self.itself = np.arange(0, len(every), len(each))
 
@@ -181,30 +181,9 @@ class PlacedRow:
         """Return the cells of a column, with one component per draw and placing."""
         layout = self._draws[0].layout
         part, n_free = layout.slices[d], layout.kind(d).n_free
-        every = np.arange(self.rows.n_rows)
-        found = [self.rows.location(t, every, part) for t in range(len(self._draws))]
-        locations = [one for several in found for one in several.reshape(*self._shape, n_free)]
-        return column_cells([draw for draw in self._draws for _ in range(self._shape[0])], d, locations)
-
-
-def features_of_others(draw: Draw, position: int | None) -> NDArray[np.intp]:
-    """Return the features that rows other than this one have."""
-    count = draw.Z.sum(axis=0)
-    return np.flatnonzero(count if position is None else count - draw.Z[position])
-
-
-def without_row(draw: Draw, position: int | None, features: NDArray[np.intp]) -> Draw:
-    """Return a draw that knows neither the row nor the features that it alone has.
-
-    Then the row's features have the prior odds that they had in the fit, in which a row never counts itself.
-    """
-    if position is None:
-        return draw
-    bias = int(draw.layout.bias)
-    weights = np.vstack([draw.weights[:bias], draw.weights[bias + features]])
-    rest = np.delete(draw.Z, position, axis=0)[:, features]
-    scores = None if draw.scores is None else np.delete(draw.scores, position, axis=0)[:, features]
-    return replace(draw, weights=weights, packed=np.packbits(rest, axis=1), scores=scores)
+        found = self.rows.locations(np.arange(self.rows.n_rows), part)
+        locations = found.reshape(len(self._draws) * self._shape[0], self._shape[1], n_free)
+        return column_cells([draw for draw in self._draws for _ in range(self._shape[0])], d, list(locations))
 
 
 def _features(summary: Summary, placed: PlacedRow, column: str, level: int | None) -> pd.DataFrame:
@@ -221,7 +200,7 @@ def _features(summary: Summary, placed: PlacedRow, column: str, level: int | Non
     table = pd.DataFrame(
         {
             "probability": place,
-            "share": np.where(scale, 0.5, consensus.probabilities.mean(axis=0)),
+            "share": np.where(scale, 0.5, summary.shares),
             "without": ends["without"].to_numpy(dtype=np.float64),
             "with": ends["with"].to_numpy(dtype=np.float64),
         },
@@ -261,7 +240,7 @@ def _rows(fit: Fit, placed: PlacedRow, question: Question, top: int) -> pd.DataF
     d, others = question.column, np.arange(problem.n_rows)
     others = others if question.position is None else np.delete(others, question.position)
     similar, overall = (
-        similarities(fit, placed.rows, placed.itself, columns).mean(axis=0) for columns in ([d], None)
+        similarities(fit, placed.rows, placed.itself, columns).mean(axis=0)[others] for columns in ([d], None)
     )
     seen = np.flatnonzero(~np.isnan(problem.x[others, d]))
     order = seen[np.lexsort((-overall[seen], -similar[seen]))][:top]

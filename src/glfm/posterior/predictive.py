@@ -220,8 +220,7 @@ class Predictive:
         """Return the cells of some rows, with one component per draw."""
         d = self._problem.names.index(column)
         part = self._problem.slices[d]
-        locations = [self._rows.location(t, rows, part) for t in range(len(self._draws))]
-        return column_cells(self._draws, d, locations)
+        return column_cells(self._draws, d, list(self._rows.locations(rows, part)))
 
     def _column(self, column: str, answer: Answer, rows: NDArray[np.intp] | None = None) -> FloatArray:
         """Answer a question for a column, some rows at a time."""

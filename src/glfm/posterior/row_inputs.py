@@ -43,19 +43,27 @@ class CellIntervals:
         self._kinds = list(problem.kinds.values())
         low, high = np.empty(x.shape), np.empty(x.shape)
         for d, kind in enumerate(self._kinds):
-            interval = kind.interval(x[:, d], kind.initial_theta())
-            if interval is None:
+            theta = kind.initial_theta()
+            interval = kind.interval(x[:, d], theta)
+            if theta.size:
+                low[:, d] = high[:, d] = x[:, d]
+            elif interval is None:
                 low[:, d] = high[:, d] = kind.largest(x[:, d])
             else:
                 low[:, d], high[:, d], _ = interval
         self._initial = CellBounds(low, high, *problem.layout.cell_forms)
 
-    def bounds(self, draw: Draw, some: slice = _ALL) -> CellBounds:
-        """Return the bounds of some rows' cells, with the thresholds of a draw."""
-        low, high = self._initial.low[some].copy(), self._initial.high[some].copy()
+    def initial(self, some: slice = _ALL) -> CellBounds:
+        """Return the bounds of some rows' cells, with levels where bounds depend on thresholds."""
+        low, high = (np.ascontiguousarray(part[some]) for part in (self._initial.low, self._initial.high))
+        return self._initial._replace(low=low, high=high)
+
+    def bounds(self, draw: Draw) -> CellBounds:
+        """Return the bounds of all rows' cells, with the thresholds of a draw."""
+        low, high = self._initial.low.copy(), self._initial.high.copy()
         for d, kind in enumerate(self._kinds):
             theta = draw.thetas[d]
-            interval = kind.interval(self.x[some, d], theta) if theta.size else None
+            interval = kind.interval(self.x[:, d], theta) if theta.size else None
             if interval is not None:
                 low[:, d], high[:, d], _ = interval
         return self._initial._replace(low=low, high=high)
