@@ -30,6 +30,7 @@ from glfm.frames.column import FloatArray
 from glfm.posterior.fit import Fit
 from glfm.posterior.spacing import spaced
 from glfm.sampling.problem import LocalProblem
+from glfm.sampling.progress import tracked
 
 #: Correlation from which an axis counts as found again.
 REPRODUCED = 0.9
@@ -167,7 +168,7 @@ class Consensus:
         halves = [[Whitened(mean, kept) for mean in pair] for pair in self._halves]
         resampled = [Whitened(self._mean[rows], kept, self._mean) for rows in _resamples(self._some.size)]
         tried = [Tried(np.zeros((self._mean.shape[1], 0)), np.zeros((2, 0)))]
-        for k in range(1, most + 1):
+        for k in tracked(range(1, most + 1), most):
             found = self._whitened.components(k)
             again = np.array([self._halved(found, k, halves), self._resampled(found, k, resampled)])
             tried.append(Tried(found.directions, again))

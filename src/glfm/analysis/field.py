@@ -18,7 +18,8 @@ from glfm.posterior.fit import Fit
 from glfm.posterior.spacing import spaced
 from glfm.sampling.problem import Problem
 
-_MOST_DRAWS = 100
+#: Evenly spaced ones, which features are found in and which explain a cell.
+MOST_DRAWS = 100
 _MOST_ROWS = 2000  # by which columns are scaled
 
 
@@ -78,7 +79,9 @@ class Field:
         )
         owner = np.repeat(np.arange(len(metrics)), [matrix.shape[1] for matrix, _ in metrics])
         #: By what each column is multiplied.
-        self.scales = self._scaled(owner, np.array([noise for _, noise in metrics])) if scales is None else scales
+        self.scales = (
+            self._scaled(owner, np.array([noise for _, noise in metrics])) if scales is None else scales
+        )
         self._metric = self._metric * self.scales[owner]
 
     def _scaled(self, owner: NDArray[np.intp], noise: FloatArray) -> FloatArray:

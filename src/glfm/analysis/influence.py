@@ -14,7 +14,7 @@ from glfm.sampling.draws import Draw
 from glfm.sampling.problem import ColumnFacts
 
 _MOST_ROWS = 50
-_SPREAD_ROWS = 2000  # from which the spread of a column is taken
+_SPREAD_ROWS = 500  # from which the spread of a column is taken
 _MOST_CELLS = 2000  # rows x levels that are switched on and off
 _POINTS = 200
 

@@ -12,6 +12,7 @@ from glfm.posterior.answers import Answer, ask
 from glfm.posterior.joint_density import logp, score
 from glfm.posterior.simulation import simulate
 from glfm.posterior.surprisal import novelty, odd_cells, surprisal
+from glfm.sampling.progress import Answering
 from glfm.sampling.settings import seed_sequence
 
 
@@ -143,7 +144,8 @@ class Asking(Fitted):
 
         X is as in `predictive`; the frame has the rows of X and the modelled columns.
         """
-        return surprisal(self._fit, self._table(X), self.unseen, self.n_jobs)
+        with Answering("surprisal", self.progress):
+            return surprisal(self._fit, self._table(X), self.unseen, self.n_jobs)
 
     def odd_cells(self, X: Any = None, *, top: int = 20) -> pd.DataFrame:
         """Return the observed cells that are least expected given the rest of their rows, the oddest first.
@@ -163,7 +165,8 @@ class Asking(Fitted):
             an ordinal twice the probability of a value at least as far out, of a category the probability of
             its level.
         """
-        return odd_cells(self._fit, self._table(X), top, self.unseen, self.n_jobs)
+        with Answering("odd cells", self.progress):
+            return odd_cells(self._fit, self._table(X), top, self.unseen, self.n_jobs)
 
     def novelty(self, X: Any = None) -> Any:
         """Return how odd each row is as a whole: 0 is an ordinary row, more is odder.

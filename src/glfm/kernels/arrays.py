@@ -333,7 +333,7 @@ class ScoreScratch(NamedTuple):
 
 
 class WeighingScratch(NamedTuple):
-    """Arrays that weighing the values of one row works in: cells so far, excesses, means, a grid, an order."""
+    """Arrays that weighing the values of one row works in: cells so far, excesses, means, grid, order."""
 
     known: Floats
     excess: Floats

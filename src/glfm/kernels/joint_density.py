@@ -190,9 +190,7 @@ def _weigh_row(
         observed = list_cells(known, high, cells, draw.sd, scratch)
         n_passes = n_between if i >= n_first else (1 + n_given if i == n_first - 1 else 1)
         for _ in range(n_passes):
-            j, size = gibbs_pass(
-                rng, observed, draw, prior, row, j, size, z, excess, scratch, chances, work
-            )
+            j, size = gibbs_pass(rng, observed, draw, prior, row, j, size, z, excess, scratch, chances, work)
 
 
 @kernel

@@ -55,6 +55,22 @@ def count_bits(packed: Bits, out: Ints) -> None:
 
 
 @kernel
+def count_common(here: Bits, before: Bits, rows: Ints, out: Floats) -> None:
+    """Count, of some rows, how many have a feature here (first axis) and one before, given as bits."""
+    features = np.empty(out.shape[1], dtype=np.int64)
+    for i in range(rows.size):
+        n, count = rows[i], 0
+        for k in range(out.shape[1]):
+            if (before[n, k >> 3] >> (7 - (k & 7))) & 1:
+                features[count] = k
+                count += 1
+        for k in range(out.shape[0]):
+            if (here[n, k >> 3] >> (7 - (k & 7))) & 1:
+                for j in range(count):
+                    out[k, features[j]] += 1.0
+
+
+@kernel
 def add_features(packed: Bits, draws: StackedDraws, rows: Ints, first: int, out: Floats) -> None:
     """Add up the weights of rows' features under every draw, pseudo-columns from number `first` on.
 
@@ -79,7 +95,9 @@ def add_features(packed: Bits, draws: StackedDraws, rows: Ints, first: int, out:
                     place = 7 - bit
                     for byte in range(1 << place, 256, 2 << place):
                         for s in range(width):
-                            sums[byte, s] = sums[byte - (1 << place), s] + draws.weights[start + bit, first + s]
+                            sums[byte, s] = (
+                                sums[byte - (1 << place), s] + draws.weights[start + bit, first + s]
+                            )
             for i in range(rows.size):
                 byte = packed[t, rows[i], b]
                 if byte == 0:

@@ -117,12 +117,17 @@ def match(reference: NDArray[Any], other: NDArray[Any]) -> tuple[NDArray[np.intp
     Return, per feature of `reference`, the feature of `other` (-1: none) and how alike the two are: the rows
     that have both over the rows that have either.
     """
-    partner = np.full(reference.shape[1], -1, dtype=np.intp)
-    alike = np.zeros(reference.shape[1])
-    if reference.shape[1] and other.shape[1]:
-        both = reference.T.astype(np.float64) @ other
-        either = reference.sum(axis=0)[:, None] + other.sum(axis=0)[None, :] - both
-        score = both / np.maximum(either, 1.0)
-        mine, theirs = linear_sum_assignment(-score)
-        partner[mine], alike[mine] = theirs, score[mine, theirs]
+    both = reference.T.astype(np.float64) @ other
+    return match_common(both, reference.sum(axis=0), other.sum(axis=0))
+
+
+def match_common(
+    both: FloatArray, mine: NDArray[Any], theirs: NDArray[Any]
+) -> tuple[NDArray[np.intp], FloatArray]:
+    """Match features as `match` does, given how many rows have both of two features, and each."""
+    partner, alike = np.full(both.shape[0], -1, dtype=np.intp), np.zeros(both.shape[0])
+    if both.size:
+        score = both / np.maximum(mine[:, None] + theirs[None, :] - both, 1.0)
+        here, there = linear_sum_assignment(-score)
+        partner[here], alike[here] = there, score[here, there]
     return partner, alike

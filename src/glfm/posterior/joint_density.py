@@ -17,7 +17,8 @@ from glfm.posterior.stacked_draws import part_of, stack_of
 from glfm.sampling.problem import Problem
 from glfm.schema.conditions import Unseen, read_condition
 
-_WEIGHTS = 800  # weights that a joint density is averaged over, at least
+_WEIGHTS, _FEWEST = 400, 200  # weights that a joint density is averaged over, at least
+_VALUES = 10_000  # weights times values of a row, from which on there are fewer weights
 _BETWEEN = 1  # Gibbs passes after each value
 _PURPOSE = 11  # of the random streams
 _CELLS_AT_ONCE, _DRAWS_AT_ONCE = 4_000_000, 50  # of which a thread keeps the weights
@@ -135,8 +136,10 @@ def _joint(fit: Fit, v: FloatArray, g: FloatArray, n_jobs: int | None) -> FloatA
     slopes = log_slopes(fit.problem, v)
     slopes[np.isnan(v)] = 0.0
     v = np.where(np.isneginf(slopes), np.nan, v)  # an impossible value has its score already
-    rows = NewRows(np.where(np.isnan(v), g, v), fit)
-    steps = log_weights(rows, ~np.isnan(v), fit, n_jobs, copies=-(-_WEIGHTS // len(fit.draws)))
+    n_weights = min(max(_VALUES // max(len(fit.problem.names), 1), _FEWEST), _WEIGHTS)
+    few = fit.thinned(n_weights)
+    rows = NewRows(np.where(np.isnan(v), g, v), few)
+    steps = log_weights(rows, ~np.isnan(v), few, n_jobs, copies=-(-n_weights // len(few.draws)))
     return np.asarray(np.nansum(steps, axis=1) + slopes.sum(axis=1))
 
 

@@ -18,6 +18,7 @@ from glfm.kernels.row_streams import row_keys
 from glfm.kernels.singletons import MOST_SCORED
 from glfm.sampling.draws import Draw
 from glfm.sampling.problem import Problem
+from glfm.sampling.progress import tracked
 
 MAX_SINGLETONS = 1024  # features that only one row has, where max_features does not bound them
 
@@ -117,5 +118,6 @@ def map_in_threads(
     """Yield the results in the order of the tasks, with only a few tasks ahead of the consumer."""
     n_threads = n_jobs if n_jobs and n_jobs > 0 else os.cpu_count() or 1
     with ThreadPoolExecutor(n_threads) as pool:
-        for start in range(0, len(tasks), 2 * n_threads):
-            yield from pool.map(function, tasks[start : start + 2 * n_threads])
+        ahead = 2 * n_threads
+        parts = (pool.map(function, tasks[start : start + ahead]) for start in range(0, len(tasks), ahead))
+        yield from tracked((result for part in parts for result in part), len(tasks))

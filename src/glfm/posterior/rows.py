@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,12 +48,18 @@ class Rows(ABC):
     """
 
     x: FloatArray
+    #: In which an answer about the rows is found.
+    stages: ClassVar[tuple[str, ...]] = ("cells",)
     _draws: Draws
 
     @property
     def n_rows(self) -> int:
         """How many rows there are."""
         return int(self.x.shape[0])
+
+    @abstractmethod
+    def place(self) -> None:
+        """Draw the features of the rows now, if they are not known, and not with the first question."""
 
     @abstractmethod
     def features(self, t: int) -> NDArray[np.bool_]:
@@ -116,6 +122,9 @@ class TrainingRows(Rows):
         max_singletons = np.where(problem.pinned_rows[rows], 0, room)
         return RowPrior(log_odds, float(np.log(draw.alpha / problem.n_rows)), max_singletons)
 
+    def place(self) -> None:
+        pass
+
     def priors(self, which: slice, rows: NDArray[np.intp]) -> StackedPriors:
         found = [self.prior(int(t), rows) for t in self._order[which]]
         return StackedPriors(
@@ -164,6 +173,8 @@ class NewRows(Rows):
     those of nobody.
     """
 
+    stages: ClassVar[tuple[str, ...]] = ("rows", "cells")
+
     def __init__(
         self,
         x: FloatArray,
@@ -182,6 +193,9 @@ class NewRows(Rows):
         self._n_passes = n_passes
         self._places = places
         self._left_out = left_out
+
+    def place(self) -> None:
+        _ = self._placed
 
     def features(self, t: int) -> NDArray[np.bool_]:
         packed = self._placed.packed[self._stack.place[t]]

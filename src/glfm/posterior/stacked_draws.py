@@ -1,4 +1,4 @@
-"""All draws of a fit one after the other, with what depends on the fit alone: made once, for every question."""
+"""All draws of a fit one after the other, and what depends on them alone: made once, for every question."""
 
 from __future__ import annotations
 
@@ -15,10 +15,12 @@ from glfm.frames.column import FloatArray
 from glfm.kernels.arrays import Keys, ScoreScratch, StackedDraws, StackedPriors
 from glfm.kernels.new_scores import score_scratch
 from glfm.kernels.parallel import gram_matrix
-from glfm.posterior.alignment import Alignment, match, match_scores
+from glfm.kernels.stacked import count_bits, count_common
+from glfm.posterior.alignment import Alignment, match_common, match_scores
 from glfm.posterior.fit import Fit
 from glfm.posterior.row_inputs import room_for_singletons, salt_of
 from glfm.posterior.spacing import spaced
+from glfm.sampling.draws import Draw
 from glfm.sampling.problem import Problem
 
 _MOST_ROWS = 1000  # by which features of successive draws are recognised
@@ -100,25 +102,38 @@ class Stack:
         Features are the same if they have at least half of their rows in common, or if the cosine of their
         scores is at least one half; of many rows, 1,000 are compared.
         """
-        bias, rows = self.draws.bias, spaced(self._draws[0].packed.shape[0], _MOST_ROWS)
+        bias = self.draws.bias
         partners, slopes = [], []
         for chain in self.chains:
             before = None
             for draw in self._draws[chain]:
-                here = draw.activations_of(rows)[:, bias:]
-                partner, slope = np.full(here.shape[1], -1, dtype=np.intp), np.ones(here.shape[1])
-                if before is not None and draw.scores is not None:
-                    partner, slope = match_scores(here, before)
-                elif before is not None:
-                    partner, alike = match(here, before)
-                    partner = np.where(alike >= Alignment.ALIKE, partner, -1)
+                partner, slope = np.full(draw.n_features, -1, dtype=np.intp), np.ones(draw.n_features)
+                if before is not None:
+                    partner, slope = self._matched(draw, before)
                 partners.append(np.append(np.arange(bias), np.where(partner >= 0, partner + bias, -1)))
                 slopes.append(np.append(np.ones(bias), slope))
-                before = here
+                before = draw
         return np.concatenate(partners).astype(np.int64), np.concatenate(slopes)
 
+    def _matched(self, draw: Draw, before: Draw) -> tuple[NDArray[np.intp], FloatArray]:
+        bias, rows = self.draws.bias, self._compared
+        if draw.scores is not None:
+            return match_scores(*(one.activations_of(rows)[:, bias:] for one in (draw, before)))
+        both = np.zeros((draw.n_features, before.n_features))
+        count_common(draw.packed, before.packed, rows, both)
+        partner, alike = match_common(both, *(_counts(one, rows) for one in (draw, before)))
+        return np.where(alike >= Alignment.ALIKE, partner, -1), np.ones(draw.n_features)
+
+    @cached_property
+    def _compared(self) -> NDArray[np.intp]:
+        return spaced(self._n_rows, _MOST_ROWS)
+
+    @property
+    def _n_rows(self) -> int:
+        return int(self._draws[0].packed.shape[0])
+
     def rows_of_fit(self, t: int, left_out: int | None = None) -> NDArray[Any]:
-        """Return the features of the rows of the fit under draw number `t` of the stack, as kernels take them."""
+        """Return the features of the rows of the fit under draw number `t` of the stack."""
         rows = np.arange(self._draws[t].packed.shape[0])
         if left_out is not None:
             rows = np.delete(rows, left_out)
@@ -180,7 +195,16 @@ def stack_of(fit: Fit) -> Stack:
     return known
 
 
-def _stacked(problem: Problem, draws: Sequence[Any]) -> StackedDraws:
+def _counts(draw: Draw, rows: NDArray[np.intp]) -> NDArray[np.int64]:
+    """Return how many of some rows have each feature."""
+    if rows.size == draw.packed.shape[0]:
+        return draw.counts
+    out = np.zeros(draw.n_features, dtype=np.int64)
+    count_bits(draw.packed[rows], out)
+    return out
+
+
+def _stacked(problem: Problem, draws: Sequence[Draw]) -> StackedDraws:
     """Put draws one after the other, in units of their noise."""
     ends = np.cumsum([0, *(len(draw.weights) for draw in draws)])
     sd = np.sqrt(np.array([draw.variances for draw in draws]))

@@ -144,14 +144,13 @@ def _write_draws(writer: Writer, problem: Problem, draws: Draws) -> None:
 
 def _write_findings(writer: Writer, findings: Findings) -> dict[str, Any]:
     found = findings.axes
-    axes = [
-        (np.nan if axis.threshold is None else axis.threshold, axis.explained, axis.reproducibility, axis.stability)
-        for axis in found.axes
-    ]
+    thresholds = [np.nan if axis.threshold is None else axis.threshold for axis in found.axes]
+    more = [(axis.explained, axis.reproducibility, axis.stability) for axis in found.axes]
+    axes = np.column_stack([thresholds, np.array(more, dtype=np.float64).reshape(-1, 3)])
     writer.array("features/scale", found.scales)
     writer.array("features/center", found.center)
     writer.array("features/direction", np.ascontiguousarray(found.directions))
-    writer.array("features/axis", np.array(axes, dtype=np.float64).reshape(len(axes), 4))
+    writer.array("features/axis", axes)
     if findings.effects is not None and findings.shares is not None:
         writer.array("features/effect", findings.effects)
         writer.array("features/share", findings.shares)
@@ -198,9 +197,7 @@ def read_model(path: str | PathLike[str], known: Collection[str]) -> tuple[Fit, 
     return fit, findings
 
 
-def _read_all(
-    path: str | PathLike[str], known: Collection[str]
-) -> tuple[Fit, Stage | None, Findings | None]:
+def _read_all(path: str | PathLike[str], known: Collection[str]) -> tuple[Fit, Stage | None, Findings | None]:
     with Reader(Path(path)) as reader:
         head = _head(reader, path)
         try:
