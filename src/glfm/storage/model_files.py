@@ -32,7 +32,7 @@ from glfm.schema.encoding import encode
 from glfm.storage.archive import Reader, Writer, whole
 from glfm.storage.tables import pack, unpack
 
-_FORMAT, _VERSION = "glfm-model", 1
+_FORMAT, _VERSION = "glfm-model", 2  # 1: without what is known of features
 _SMALLEST, _LARGEST = 1e-151, 1e151  # of the numbers of a fit: their squares are numbers too
 
 
@@ -65,7 +65,7 @@ def write(
     given = fit.settings["schema"]
     head: dict[str, Any] = {
         "format": _FORMAT,
-        "version": _VERSION,
+        "version": 1 if findings is None else _VERSION,
         "glfm": __version__,
         "parameters": {
             **{name: _plain(value) for name, value in fit.settings.items()},
