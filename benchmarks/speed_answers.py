@@ -66,9 +66,8 @@ def one_row(frame: pd.DataFrame, names: list[str], n: int) -> pd.DataFrame:
     return row
 
 
-def answers(name: str, frame: pd.DataFrame, schema: Any) -> dict[str, object]:
-    """Return the seconds of first and second answers of one table, and of its surprisal per 100,000 cells."""
-    model = glfm.GLFM(schema, **SETTINGS).fit(frame)
+def answers(name: str, frame: pd.DataFrame, model: glfm.GLFM) -> dict[str, object]:
+    """Return the seconds of first and second answers of a fit, and of its surprisal per 100,000 cells."""
     names = [str(column) for column in model.fit_.problem.names]
     target = names[-1]
     verbs: dict[str, Callable[[glfm.GLFM, int], object]] = {
@@ -100,15 +99,18 @@ def answers(name: str, frame: pd.DataFrame, schema: Any) -> dict[str, object]:
     return found
 
 
-def new_rows(n_rows: int) -> dict[str, float]:
-    """Return the seconds that new rows of 20 mixed columns take, two in ten cells missing."""
-    frame, schema = simulated_table(n_rows, 1, 0)
-    model = glfm.GLFM(schema, **SETTINGS).fit(frame[:1000])
-    X = frame.mask(np.random.default_rng(0).random(frame.shape) < 0.2)
+def with_holes(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the table with two in ten cells missing."""
+    return frame.mask(np.random.default_rng(0).random(frame.shape) < 0.2)
+
+
+def new_rows(X: pd.DataFrame, model: glfm.GLFM) -> dict[str, float]:
+    """Return the seconds that new rows take."""
     model.impute(X[:100])
     model.transform(X[:100])
     return {
-        "rows": n_rows,
+        "rows": len(X),
+        "columns": X.shape[1],
         "draws": len(model.draws_),
         "impute": taken(lambda: model.impute(X)),
         "transform": taken(lambda: model.transform(X)),
@@ -117,10 +119,12 @@ def new_rows(n_rows: int) -> dict[str, float]:
 
 def measure(quick: bool) -> dict[str, object]:
     """Return all of it."""
-    return {
-        "tables": [answers(name, *table) for name, table in tables(quick).items()],
-        "new_rows": new_rows(1_000 if quick else 10_000),
-    }
+    found = []
+    for name, (frame, schema) in tables(quick).items():
+        found.append(answers(name, frame, glfm.GLFM(schema, **SETTINGS).fit(frame)))
+    frame, schema = simulated_table(1_000 if quick else 10_000, 1, 0)
+    model = glfm.GLFM(schema, **SETTINGS).fit(frame[:1000])
+    return {"tables": found, "new_rows": new_rows(with_holes(frame), model)}
 
 
 def main() -> None:

@@ -83,7 +83,7 @@ class GLFM(Exploring, Completing, Asking, Changing, MixedTableEstimator):
     random_state
         A seed. The same seed gives the same draws.
     progress
-        Whether to show progress on stderr.
+        Whether to show progress on stderr: of fits, and of answers that take more than two seconds.
     engine
         Where chains and shards run; None: `LocalEngine()`, in threads of this process.
 
