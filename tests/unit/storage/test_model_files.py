@@ -11,6 +11,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import glfm
+from glfm.analysis import consensus
 from glfm.errors import DataError
 from glfm.testing import assert_same_draws
 from tables import BRIEF, NOTED, mixed, noted
@@ -43,6 +44,15 @@ class TestRoundTrip:
         pages = [m.report(tmp_path / f"{i}.html", title="t") for i, m in enumerate((model, again))]
         assert pages[0].read_bytes() == pages[1].read_bytes()
         assert again.plot.missing() is not None
+
+    def test_features_are_not_looked_for_again(self, model, path, monkeypatch):
+        wanted = model.effects(), model.transform(noted())
+        monkeypatch.setattr(consensus, "Whitened", None)
+        again = glfm.load(path)
+        pd.testing.assert_frame_equal(again.effects(), wanted[0])
+        pd.testing.assert_frame_equal(again.transform(noted()), wanted[1])
+        with pytest.raises(TypeError):  # format 1 does not have them
+            glfm.load(FORMAT_1).effects()
 
     def test_parameters(self, model, path):
         again, before = glfm.load(path).get_params(), model.get_params()
