@@ -1,6 +1,7 @@
 """Stacked draws: one of them as the kernels of single draws take it, and the means of rows under all."""
 
 import numpy as np
+from numpy.typing import NDArray
 
 from glfm.kernels.arrays import CellBounds, RowPrior, ScaledDraw, StackedDraws, StackedPriors
 from glfm.kernels.jit import Bits, Floats, Ints, kernel
@@ -114,7 +115,7 @@ def add_features(packed: Bits, draws: StackedDraws, rows: Ints, first: int, out:
 
 
 @kernel
-def add_scores(scores: Floats, draws: StackedDraws, rows: Ints, first: int, out: Floats) -> None:
+def add_scores(scores: NDArray[np.float32], draws: StackedDraws, rows: Ints, first: int, out: Floats) -> None:
     """Do the same for features with scores, draws x rows x features."""
     width = out.shape[2]
     for t in range(out.shape[0]):

@@ -106,8 +106,9 @@ class Ordinal(LevelledKind):
         mean = locations[:, :, 0] / sd[:, None]
         shape = (*mean.shape, edges.shape[1] - 1)
         ends = [np.broadcast_to(part[:, None, :], shape) for part in (edges[:, :-1], edges[:, 1:])]
-        flat = [np.ascontiguousarray(part).ravel() for part in (*ends, np.repeat(mean, shape[2], axis=1))]
-        return np.asarray(np.exp(interval_log_masses(*flat, 1.0)).reshape(shape))
+        low, high = (np.ascontiguousarray(part).ravel() for part in ends)
+        masses = interval_log_masses(low, high, np.repeat(mean.ravel(), shape[2]), 1.0)
+        return np.asarray(np.exp(masses).reshape(shape))
 
     def log_density(
         self, x: FloatArray, location: FloatArray, variance: float, theta: FloatArray

@@ -204,15 +204,15 @@ class NewRows(Rows):
     def prior(self, t: int, rows: NDArray[np.intp]) -> RowPrior:
         at = int(self._stack.place[t])
         one = priors_of(self._priors, self._stack.draws, slice(at, at + 1))
-        odds, room = (np.tile(part, (rows.size, 1)) for part in (one.log_odds, one.max_singletons))
-        return RowPrior(odds, float(one.log_rate[0]), room[:, 0].copy())
+        odds, room = np.repeat(one.log_odds, rows.size, axis=0), np.repeat(one.max_singletons[0], rows.size)
+        return RowPrior(odds, float(one.log_rate[0]), room)
 
     def priors(self, which: slice, rows: NDArray[np.intp]) -> StackedPriors:
         return priors_of(self._priors, self._stack.draws, which)
 
     def location(self, t: int, rows: NDArray[np.intp], part: slice) -> FloatArray:
         at = int(self._stack.place[t])
-        return self._located(slice(at, at + 1), rows, part)[0]
+        return np.asarray(self._located(slice(at, at + 1), rows, part)[0])
 
     def locations(self, rows: NDArray[np.intp], part: slice) -> FloatArray:
         return self._located(slice(0, len(self._draws)), rows, part)[self._stack.place]
@@ -296,6 +296,7 @@ class NewRows(Rows):
             np.zeros((*shape, self._problem.n_pseudo)),
         )
         priors = priors_of(self._priors, stack.draws, chain)
+        partner, slopes = stack.counterparts
         features = slice(stack.draws.ends[chain.start], stack.draws.ends[chain.stop])
         follow_chain(
             self._keys[some],
@@ -303,7 +304,8 @@ class NewRows(Rows):
             cells.initial(some),
             part_of(stack.draws, chain),
             priors,
-            *(part[features] for part in stack.counterparts),
+            partner[features],
+            slopes[features],
             starts[c],
             n_passes,
             n_steps,
