@@ -325,6 +325,11 @@ class Consensus:
         """Numbers of the draws that are used."""
         return self._field.draws
 
+    @cached_property
+    def few(self) -> Fit:
+        """The fit with the draws that are used."""
+        return self.fit.with_draws([self.fit.draws[int(t)] for t in self.draws])
+
     @property
     def rows(self) -> FittedRows:
         """The rows of the fit."""

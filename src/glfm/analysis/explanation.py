@@ -12,7 +12,6 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from glfm.analysis.consensus import Consensus
-from glfm.analysis.field import MOST_DRAWS
 from glfm.analysis.similarity import similarities
 from glfm.analysis.summary import Summary
 from glfm.errors import DataError, SchemaError
@@ -144,7 +143,7 @@ def explain(
     x = question.x.copy()
     x[d] = np.nan
     given = np.flatnonzero(~np.isnan(x))
-    few = fit.thinned(MOST_DRAWS)
+    few = summary.consensus.few
     placed = PlacedRow(x, given, question.position, few, n_jobs)
     cells = placed.cells(d)
     level = 0 if kind.is_ordered else int(cells.mode()[0])

@@ -125,4 +125,4 @@ def _after_warmup(fit: Fit) -> NDArray[np.intp]:
     """Return numbers of draws, of those after warm-up if there are any."""
     settled = np.array([not draw.is_warmup for draw in fit.draws])
     numbers = np.flatnonzero(settled if settled.any() else ~settled)
-    return numbers[spaced(numbers.size, _MOST_DRAWS)]
+    return numbers[spaced(numbers.size, MOST_DRAWS)]
