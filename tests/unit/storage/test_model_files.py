@@ -83,7 +83,7 @@ class TestRoundTrip:
                 name: np.load(file.open(f"draws/{name}.npy")) for name in ("n_features", "weights", "Z")
             }
             change = np.load(file.open("table/0/numbers.npy"))
-        assert (head["format"], head["version"], head["n_rows"]) == ("glfm-model", 1, 30)
+        assert (head["format"], head["version"], head["n_rows"]) == ("glfm-model", 2, 30)
         assert_array_equal(change, noted()["change"])
         row, byte = 0, 0
         for draw, n_features in zip(model.draws_, stored["n_features"], strict=True):
@@ -136,7 +136,12 @@ class TestWithoutRows:
 
     def test_no_row_is_in_the_file(self, model, tmp_path):
         with zipfile.ZipFile(model.save(tmp_path / "m.glfm", data=False)) as file:
-            assert not [n for n in file.namelist() if not n.startswith(("draws/", "columns/", "model."))]
+            assert not [
+                n for n in file.namelist() if not n.startswith(("draws/", "columns/", "features/", "model."))
+            ]
+            assert not {"features/effect.npy", "features/share.npy"} & set(
+                file.namelist()
+            )  # of observed cells
             everything = b"".join(map(file.read, file.namelist()))
         assert "é✓".encode() not in everything
         assert b"p17" not in everything
