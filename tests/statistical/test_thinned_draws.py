@@ -1,4 +1,4 @@
-"""Surprisal of twelve draws beside that of all: the error that the docs state, and draws that are too few."""
+"""Surprisal of eight draws beside that of all: the error that the docs state, and draws that are too few."""
 
 import numpy as np
 import pytest

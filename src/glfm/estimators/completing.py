@@ -58,9 +58,7 @@ class Completing(Fitted):
             from glfm.distributed.imputation import impute_new
 
             return impute_new(self, X, how=how, n=n)
-        return impute(
-            self._fit, self._table(X), how, n, self.unseen, self.n_jobs, time_budget, self.progress
-        )
+        return impute(self._fit, self._table(X), how, n, self.unseen, self.n_jobs, time_budget, self.progress)
 
     def log_likelihood(self, values: Any, X: Any = None) -> Any:
         """Return the log predictive density of held-out values; NaN where `values` has a hole.

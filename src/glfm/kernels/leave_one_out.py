@@ -10,7 +10,7 @@ import numpy as np
 
 from glfm.kernels.arrays import CellBounds, RowPrior, RowStreams, ScaledDraw, ScoreScratch
 from glfm.kernels.jit import Features, Floats, Ints, kernel
-from glfm.kernels.new_rows import bounded, flip_features, gibbs_pass
+from glfm.kernels.new_rows import bounded, gibbs_pass
 from glfm.kernels.random import normal
 from glfm.kernels.row_cells import draw_pseudo, list_cells, row_scratch, sum_weights
 from glfm.kernels.row_streams import seed_row
@@ -67,11 +67,7 @@ def leave_cells_out(
             if not np.isnan(low[d]):
                 others[d] = np.nan
                 observed = list_cells(others, high, cells, draw.sd, scratch)
-                for i in range(n_passes):
-                    if chances is not None and i == n_passes - 1:  # what follows would not be looked at
-                        v = 1.0 + own * draw.weight_variance
-                        flip_features(rng, observed, draw, prior.log_odds[n], v, z, excess, scratch)
-                        break
+                for _ in range(n_passes):
                     j, own = gibbs_pass(
                         rng, observed, draw, prior, n, j, own, z, excess, scratch, chances, work
                     )

@@ -50,7 +50,7 @@ _CANDIDATES = 64  # rows of the fit whose features are tried as a start
 
 
 @kernel
-def flip_features(
+def _flip(
     rng: Rng,
     cells: ObservedCells,
     draw: ScaledDraw,
@@ -117,7 +117,7 @@ def gibbs_pass(
     mean, y, s2, most = scratch.mean, scratch.y, draw.weight_variance, prior.max_singletons[n]
     v, j = 1.0 + size * s2, n_singletons
     if chances is not None:
-        flip_features(rng, cells, draw, prior.log_odds[n], v, z, excess, scratch)
+        _flip(rng, cells, draw, prior.log_odds[n], v, z, excess, scratch)
     draw_pseudo(rng, cells, mean, v, excess, y)
     if work is not None:
         draw_row_scores(rng, z, draw, prior.log_odds[n], v, scratch, work)

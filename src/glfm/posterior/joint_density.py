@@ -17,7 +17,7 @@ from glfm.posterior.stacked_draws import part_of, stack_of
 from glfm.sampling.problem import Problem
 from glfm.schema.conditions import Unseen, read_condition
 
-_WEIGHTS, _FEWEST = 400, 200  # weights that a joint density is averaged over, at least
+_WEIGHTS, _FEWEST = 800, 200  # weights that a joint density is averaged over, about
 _VALUES = 10_000  # weights times values of a row, from which on there are fewer weights
 _BETWEEN = 1  # Gibbs passes after each value
 _PURPOSE = 11  # of the random streams
@@ -139,7 +139,7 @@ def _joint(fit: Fit, v: FloatArray, g: FloatArray, n_jobs: int | None) -> FloatA
     n_weights = min(max(_VALUES // max(len(fit.problem.names), 1), _FEWEST), _WEIGHTS)
     few = fit.thinned(n_weights)
     rows = NewRows(np.where(np.isnan(v), g, v), few)
-    steps = log_weights(rows, ~np.isnan(v), few, n_jobs, copies=-(-n_weights // len(few.draws)))
+    steps = log_weights(rows, ~np.isnan(v), few, n_jobs, copies=max(round(n_weights / len(few.draws)), 1))
     return np.asarray(np.nansum(steps, axis=1) + slopes.sum(axis=1))
 
 

@@ -24,7 +24,7 @@ from glfm.posterior.spacing import blocks
 from glfm.sampling.progress import tracked
 from glfm.schema.conditions import Unseen
 
-MOST_DRAWS = 12  # evenly spaced ones: what that changes is in the docstring of `GLFM.surprisal`
+MOST_DRAWS = 8  # evenly spaced ones: what that changes is in the docstring of `GLFM.surprisal`
 _TYPICAL_ROWS = 200  # simulated ones, which say what is usual
 _TAIL = 0.05  # outside the expected interval, on each side
 
