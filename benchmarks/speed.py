@@ -311,6 +311,13 @@ def memory(n_rows: int) -> dict[str, float]:
     }
 
 
+def measure_answers(quick: bool) -> dict[str, object]:
+    """Return what answers take, in seconds of processor; see `speed_answers`."""
+    import speed_answers
+
+    return speed_answers.measure(quick)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="smaller sizes, two tables")
@@ -342,6 +349,12 @@ def main() -> None:
     print(f"effective draws of thresholds at 10,000 rows, of 1,000: {shown}", flush=True)
     result["new_rows"] = new_rows(1_000 if options.quick else 10_000)
     print("new rows: " + ", ".join(f"{k} {v:.1f}" for k, v in result["new_rows"].items()), flush=True)
+    result["answers"] = measure_answers(options.quick)
+    for row in result["answers"]["tables"]:
+        print(
+            ", ".join(f"{k} {v:.2f}" if isinstance(v, float) else f"{k} {v}" for k, v in row.items()),
+            flush=True,
+        )
     result["wide"] = wide(1_000 if options.quick else 5_000)
     print("default fit: " + ", ".join(f"{k} {v:.1f}" for k, v in result["wide"].items()), flush=True)
     result["effective"] = effective_draws(options.quick)

@@ -64,6 +64,32 @@ def machine(found: dict[str, object]) -> str:
     )
 
 
+def answers(found: dict[str, object] | None) -> list[str]:
+    """Return what answers take, if that was measured."""
+    if found is None:
+        return []
+    verbs = ("ask", "explain", "impute", "predictive", "transform", "logp")
+    lines = [
+        "Seconds of processor, first and second answer of a model that has just been loaded (`impute`, `predictive`, "
+        "`transform` and `logp`: of one new row), and `surprisal` per 100,000 cells:",
+        "",
+        f"| table | draws | {' | '.join(verbs)} | surprisal |",
+        "|---|---:|" + "---:|" * (len(verbs) + 1),
+    ]
+    for r in found["tables"]:
+        each = " | ".join(f"{r[verb]:.2f}, {r[f'{verb}, second']:.2f}" for verb in verbs)
+        size = f"{r['table']}, {r['rows']:,} x {r['columns']}"
+        lines.append(f"| {size} | {r['draws']} | {each} | {r['surprisal']:.0f} |")
+    new = found["new_rows"]
+    return [
+        *lines,
+        "",
+        f"{new['rows']:,} new rows of {new['columns']} mixed columns, two in ten cells missing, under {new['draws']} draws: "
+        f"`impute` {new['impute']:.1f}, `transform` {new['transform']:.1f}.",
+        "",
+    ]
+
+
 def performance() -> str:
     found = json.loads((RESULTS / "speed.json").read_text())
     lines = [
@@ -101,6 +127,7 @@ def performance() -> str:
         f"- {found['wide']['rows']:,} rows of {found['wide']['columns']} mixed columns, default settings: "
         f"{found['wide']['minutes']:.1f} minutes.",
         "",
+        *answers(found.get("answers")),
         "Effective draws per second; of noise variances and thresholds the worst column:",
         "",
         "| table | sweeps per second | log-likelihood | features | co-activation | noise variance | threshold | R-hat |",

@@ -173,7 +173,9 @@ def test_rows_that_follow_a_chain_against_enumeration():
 
 
 def test_rows_that_forget_where_they_were_are_seen(monkeypatch):
-    monkeypatch.setattr("glfm.posterior.rows.match", lambda mine, other: (np.arange(4), np.zeros(4)))
+    monkeypatch.setattr(
+        "glfm.posterior.stacked_draws.match_common", lambda both, mine, theirs: (np.arange(4), np.zeros(4))
+    )
     scores = compare(a_chain(30), ROW["holes"], n_passes=1, n=5_000)
     assert scores["z"].abs().max() > 6
 

@@ -9,7 +9,6 @@ levels are equally common, a negative kurtosis. The answer is a function of the 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import comb
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,13 +16,10 @@ from scipy.linalg import eigh
 from scipy.optimize import linear_sum_assignment
 
 from glfm.frames.column import FloatArray
+from glfm.kernels.rotation import rotate_pairs
 
 _ANGLES = np.linspace(0.0, np.pi / 2, 91)[:-1]
 _COS, _SIN = np.cos(_ANGLES), np.sin(_ANGLES)
-# Moments of both turned axes, for every angle, are these times the moments a^3, a^2 b, a b^2, ...
-_BOTH = np.append(_COS, -_SIN), np.append(_SIN, _COS)
-_THIRD = np.column_stack([comb(3, j) * _BOTH[0] ** (3 - j) * _BOTH[1] ** j for j in range(4)])
-_FOURTH = np.column_stack([comb(4, j) * _BOTH[0] ** (4 - j) * _BOTH[1] ** j for j in range(5)])
 _MOST_SWEEPS = 40
 _STARTS, _FEW_STARTS = 4, 2
 _NOTHING = 1e-10  # share of the variance, or variance, below which a principal component is rounding
@@ -95,48 +91,11 @@ def _rotation(white: FloatArray, n_starts: int) -> FloatArray:
     best, found = -np.inf, np.eye(k)
     for i in range(n_starts if k > 1 else 1):
         start = np.eye(k) if i == 0 else np.linalg.qr(rng.standard_normal((k, k)))[0]
-        rotation = _rotate_pairs(white @ start, start)
-        sources = white @ rotation
-        squares = sources * sources
-        value = float(_distance((squares * sources).mean(axis=0), (squares * squares).mean(axis=0)).sum())
+        rotation = np.ascontiguousarray(start.T)
+        value = rotate_pairs(np.ascontiguousarray((white @ start).T), rotation, _COS, _SIN, _MOST_SWEEPS)
         if value > best:
-            best, found = value, rotation
+            best, found = value, rotation.T
     return found
-
-
-def _rotate_pairs(sources: FloatArray, rotation: FloatArray) -> FloatArray:
-    """Rotate pairs of axes until none gains."""
-    k, columns = sources.shape[1], list(np.ascontiguousarray(sources.T))
-    turned = list(rotation.T.copy())
-    for _ in range(_MOST_SWEEPS):
-        moved = False
-        for i in range(k - 1):
-            for j in range(i + 1, k):
-                value = _contrast(columns[i], columns[j])
-                best = int(np.argmax(value))
-                if value[best] > value[0] * (1.0 + 1e-6) + 1e-9:
-                    moved = True
-                    for pair in (columns, turned):
-                        a, b = pair[i], pair[j]
-                        pair[i] = _COS[best] * a + _SIN[best] * b
-                        pair[j] = _COS[best] * b - _SIN[best] * a
-        if not moved:
-            break
-    return np.array(turned).reshape(k, k).T
-
-
-def _contrast(a: FloatArray, b: FloatArray) -> FloatArray:
-    """Return the sum of both distances from a normal, for every angle by which two axes are turned."""
-    aa, ab, bb = a * a, a * b, b * b
-    third = np.array([aa @ a, aa @ b, bb @ a, bb @ b]) / a.size
-    fourth = np.array([aa @ aa, aa @ ab, ab @ ab, bb @ ab, bb @ bb]) / a.size
-    each = _distance(_THIRD @ third, _FOURTH @ fourth)
-    return np.asarray(each[: _ANGLES.size] + each[_ANGLES.size :])
-
-
-def _distance(third: FloatArray, fourth: FloatArray) -> FloatArray:
-    """Return the distance from a normal of sources of variance 1, by their moments."""
-    return np.asarray(third**2 / 12.0 + (fourth - 3.0) ** 2 / 48.0)
 
 
 def match_axes(a: FloatArray, b: FloatArray) -> tuple[NDArray[np.intp], FloatArray]:

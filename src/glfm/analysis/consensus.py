@@ -30,6 +30,7 @@ from glfm.frames.column import FloatArray
 from glfm.posterior.fit import Fit
 from glfm.posterior.spacing import spaced
 from glfm.sampling.problem import LocalProblem
+from glfm.sampling.progress import tracked
 
 #: Correlation from which an axis counts as found again.
 REPRODUCED = 0.9
@@ -112,14 +113,30 @@ def choose_axes(tried: Sequence[Tried]) -> tuple[Tried, float]:
     return best, bar
 
 
+@dataclass(frozen=True, eq=False)
+class FoundAxes:
+    """Axes that were found in a fit: by what the field scales each column, directions, and what they are."""
+
+    scales: FloatArray
+    center: FloatArray
+    directions: FloatArray
+    axes: list[Axis]
+    n_reported: int
+
+
 class Consensus:
     """The axes of a fit, those that are reproduced first, each by how much it explains."""
 
-    def __init__(self, fit: Fit) -> None:
+    def __init__(self, fit: Fit, found: FoundAxes | None = None) -> None:
         self.fit = fit
-        self._field = Field(fit)
+        self._field = Field(fit, None if found is None else found.scales)
         self._rows = FittedRows(fit)
         self._some = spaced(fit.problem.n_rows, _MOST_ROWS)
+        self.n_reported = 0  # set by _find
+        if found is not None:
+            self.n_reported, self.axes = found.n_reported, found.axes
+            self._components = Components(found.center, found.directions)
+            return
         groups = self._field.groups()
         means = [self._field.mean(self._rows, group, self._some) for group in groups]
         weights = np.array([group.size for group in groups], dtype=np.float64)
@@ -131,9 +148,16 @@ class Consensus:
             for halves in _splits(len(groups))
         ]
         self._whitened = Whitened(self._mean, _MOST_AXES + _MOST_MORE)
-        self.n_reported = 0  # set by _find
         self._components, axes = self._find()
         self._components, self.axes = self._oriented(axes)
+
+    @property
+    def found(self) -> FoundAxes:
+        """The axes, from which the same fit can be described again."""
+        components = self._components
+        return FoundAxes(
+            self._field.scales, components.center, components.directions, self.axes, self.n_reported
+        )
 
     # ---- axes
 
@@ -144,7 +168,7 @@ class Consensus:
         halves = [[Whitened(mean, kept) for mean in pair] for pair in self._halves]
         resampled = [Whitened(self._mean[rows], kept, self._mean) for rows in _resamples(self._some.size)]
         tried = [Tried(np.zeros((self._mean.shape[1], 0)), np.zeros((2, 0)))]
-        for k in range(1, most + 1):
+        for k in tracked(range(1, most + 1), most):
             found = self._whitened.components(k)
             again = np.array([self._halved(found, k, halves), self._resampled(found, k, resampled)])
             tried.append(Tried(found.directions, again))
@@ -300,6 +324,11 @@ class Consensus:
     def draws(self) -> NDArray[np.intp]:
         """Numbers of the draws that are used."""
         return self._field.draws
+
+    @cached_property
+    def few(self) -> Fit:
+        """The fit with the draws that are used."""
+        return self.fit.with_draws([self.fit.draws[int(t)] for t in self.draws])
 
     @property
     def rows(self) -> FittedRows:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -95,17 +95,31 @@ def contrasts(consensus: Consensus, mass: float = 0.9) -> pd.DataFrame:
         judged += (high - low) / shape[0]
         effect[i] = high_again - low_again
     lower, upper = central(effect, mass)
+    return effects_table(
+        consensus.names[: shape[1]],
+        consensus.fit.problem.kinds,
+        np.array([judged, np.minimum(lower, judged), np.maximum(upper, judged), *shown]),
+    )
+
+
+def measured(kinds: Mapping[str, Kind]) -> tuple[list[str], list[object]]:
+    """Return columns and levels of what effects are measured of; None: a column as a whole."""
+    both: list[tuple[str, object]] = []
+    for name, kind in kinds.items():
+        whole: list[object] = [None] if kind.is_ordered else []
+        both += [(name, level) for level in [*whole, *(kind.levels or ())]]
+    return [name for name, _ in both], [level for _, level in both]
+
+
+def effects_table(names: Sequence[str], kinds: Mapping[str, Kind], values: FloatArray) -> pd.DataFrame:
+    """Return effects as a table, given five numbers x features x what is measured."""
+    columns, levels = measured(kinds)
     table = {
-        "feature": np.repeat(np.array(consensus.names[: shape[1]], dtype=object), shape[2]),
-        "column": np.tile(object_array(measures.columns), shape[1]),
-        "level": pd.Series(np.tile(object_array(measures.levels), shape[1]), dtype=object),
-        "effect": judged.ravel(),
-        "lower": np.minimum(lower, judged).ravel(),
-        "upper": np.maximum(upper, judged).ravel(),
-        "without": shown[0].ravel(),
-        "with": shown[1].ravel(),
+        "feature": np.repeat(np.array(names, dtype=object), len(columns)),
+        "column": np.tile(object_array(columns), len(names)),
+        "level": pd.Series(np.tile(object_array(levels), len(names)), dtype=object),
     }
-    return pd.DataFrame(table, columns=_COLUMNS)
+    return pd.DataFrame(table | dict(zip(_COLUMNS[3:], values.reshape(5, -1), strict=True)), columns=_COLUMNS)
 
 
 def _measure(fit: Fit, some: NDArray[np.intp]) -> _Measures:

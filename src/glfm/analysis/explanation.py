@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from glfm.analysis.consensus import Consensus
 from glfm.analysis.similarity import similarities
 from glfm.analysis.summary import Summary
 from glfm.errors import DataError, SchemaError
@@ -21,9 +22,9 @@ from glfm.kinds.cells import Cells
 from glfm.posterior.fit import Fit
 from glfm.posterior.predictive import tail_of
 from glfm.posterior.row_choice import is_table, position, read_rows
-from glfm.posterior.rows import NewRows
+from glfm.posterior.rows import PASSES, NewRows
 from glfm.posterior.uncertainty import cell_frame
-from glfm.sampling.draws import Draw, column_cells
+from glfm.sampling.draws import column_cells
 from glfm.sampling.problem import Problem
 from glfm.schema.conditions import check_column
 
@@ -31,7 +32,9 @@ _ENDS = ["value", "lower", "upper", "probability"]
 _SHOWN = 5  # lines of each table
 
 #: How often a row is placed under all draws together, at least.
-PLACINGS = 1600
+PLACINGS = 400
+_PASSES = 8  # under the first draw of a chain
+_PLACINGS_WITHOUT = 5000  # of all rows without a given cell; of each at least one under every draw
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,93 +138,106 @@ def explain(
     tail = tail_of(mass)
     if not isinstance(top, int) or top < 1:
         raise SchemaError(f"top is a whole number of rows from 1 on, not {top!r}.")
-    problem, draws = fit.problem, fit.draws
+    problem = fit.problem
     d, kind = question.column, problem.layout.kind(question.column)
-    kept = [features_of_others(draw, question.position) for draw in draws]
-    pairs = zip(draws, kept, strict=True)
-    others = fit.with_draws([without_row(draw, question.position, features) for draw, features in pairs])
     x = question.x.copy()
     x[d] = np.nan
     given = np.flatnonzero(~np.isnan(x))
-    placed = PlacedRow(x, given, others, n_jobs)
+    few = summary.consensus.few
+    placed = PlacedRow(x, given, question.position, few, n_jobs)
     cells = placed.cells(d)
-    table = cell_frame(cells, problem.facts.spreads[d], tail)[_ENDS]
     level = 0 if kind.is_ordered else int(cells.mode()[0])
     return Explanation(
         row=question.label,
         column=problem.names[d],
         observed=None if np.isnan(question.x[d]) else kind.decode(question.x[[d]])[0],
-        prediction=table.iloc[0].rename(None),
+        prediction=cell_frame(cells, problem.facts.spreads[d], tail)[_ENDS].iloc[0].rename(None),
         features=_features(summary, placed, problem.names[d], None if kind.is_ordered else level),
-        columns=_columns(problem, x, given, cells, table.iloc[1:], level, problem.facts.spreads[d]),
-        rows=_rows(others, placed, question, top),
+        columns=_columns(problem, x, given, placed, cells, d, tail, level),
+        rows=_rows(few, placed, question, top),
     )
 
 
 class PlacedRow:
     """A row, and the row without each of its given cells, placed several times under every draw.
 
-    One placing per draw, as in `predictive`, is right on average, but differences of two such predictions
-    would be mostly chance.
+    A row of the fit, number `position`, does not count itself: its features have the prior odds that they had
+    in the fit. One placing per draw, as in `predictive`, is right on average, but differences of two such
+    predictions would be mostly chance.
     """
 
-    def __init__(self, x: FloatArray, given: NDArray[np.intp], fit: Fit, n_jobs: int | None) -> None:
-        each = np.tile(x, (1 + given.size, 1))
-        each[1 + np.arange(given.size), given] = np.nan
-        self._draws = fit.draws
-        self._shape = (math.ceil(PLACINGS / len(fit.draws)), len(each))
+    def __init__(
+        self, x: FloatArray, given: NDArray[np.intp], position: int | None, fit: Fit, n_jobs: int | None
+    ) -> None:
+        self._draws, self._n_given = fit.draws, given.size
+        n_draws = len(fit.draws)
+        self._copies = math.ceil(PLACINGS / n_draws)
+        self._copies_without = min(max(_PLACINGS_WITHOUT // max(n_draws * given.size, 1), 1), self._copies)
+        without = np.tile(x, (given.size, 1))
+        without[np.arange(given.size), given] = np.nan
+        every = np.vstack([np.tile(x, (self._copies, 1)), np.tile(without, (self._copies_without, 1))])
         # One placing has the random numbers of `predictive`; of several each has its own.
-        places = np.repeat(np.arange(self._shape[0]), len(each)) if self._shape[0] > 1 else None
-        every = np.tile(each, (self._shape[0], 1))
-        self.rows = NewRows(every, fit, n_jobs, places=places)
+        places = [np.arange(self._copies), np.repeat(np.arange(self._copies_without), given.size)]
+        several = np.concatenate(places) if self._copies > 1 else None
+        n_passes = PASSES if several is None else _PASSES
+        self.rows = NewRows(every, fit, n_jobs, n_passes, several, left_out=position)
         #: The places of the row itself.
-        self.itself = np.arange(0, len(every), len(each))
+        self.itself = np.arange(self._copies)
 
     def cells(self, d: int) -> Cells:
-        """Return the cells of a column, with one component per draw and placing."""
+        """Return the cell of a column, with one component per draw and placing."""
+        return self._cells(d, self.itself, self._copies)
+
+    def cells_without(self, d: int) -> Cells:
+        """Return the cell of a column without each of the given cells."""
+        return self._cells(d, np.arange(self._copies, self.rows.n_rows), self._copies_without)
+
+    def _cells(self, d: int, rows: NDArray[np.intp], copies: int) -> Cells:
         layout = self._draws[0].layout
-        part, n_free = layout.slices[d], layout.kind(d).n_free
-        every = np.arange(self.rows.n_rows)
-        found = [self.rows.location(t, every, part) for t in range(len(self._draws))]
-        locations = [one for several in found for one in several.reshape(*self._shape, n_free)]
-        return column_cells([draw for draw in self._draws for _ in range(self._shape[0])], d, locations)
+        found = self.rows.locations(rows, layout.slices[d])
+        locations = found.reshape(len(self._draws) * copies, rows.size // copies, layout.kind(d).n_free)
+        return column_cells([draw for draw in self._draws for _ in range(copies)], d, list(locations))
+
+    def place(self, consensus: Consensus) -> FloatArray:
+        """Return the probability of each reported feature, and the mean place on scales."""
+        total = np.zeros(consensus.n_reported)
+        for i, t in enumerate(consensus.draws):  # which are the draws here
+            total += consensus.memberships(_UnderDraw(self.rows, i), int(t), self.itself).sum(axis=0)
+        return total / (consensus.draws.size * self._copies)
 
 
-def features_of_others(draw: Draw, position: int | None) -> NDArray[np.intp]:
-    """Return the features that rows other than this one have."""
-    count = draw.Z.sum(axis=0)
-    return np.flatnonzero(count if position is None else count - draw.Z[position])
+@dataclass(frozen=True, eq=False)
+class _UnderDraw:
+    """Rows under the one draw that they know by another number."""
 
+    rows: NewRows
+    number: int
 
-def without_row(draw: Draw, position: int | None, features: NDArray[np.intp]) -> Draw:
-    """Return a draw that knows neither the row nor the features that it alone has.
+    @property
+    def n_rows(self) -> int:
+        """How many rows there are."""
+        return self.rows.n_rows
 
-    Then the row's features have the prior odds that they had in the fit, in which a row never counts itself.
-    """
-    if position is None:
-        return draw
-    bias = int(draw.layout.bias)
-    weights = np.vstack([draw.weights[:bias], draw.weights[bias + features]])
-    rest = np.delete(draw.Z, position, axis=0)[:, features]
-    scores = None if draw.scores is None else np.delete(draw.scores, position, axis=0)[:, features]
-    return replace(draw, weights=weights, packed=np.packbits(rest, axis=1), scores=scores)
+    def location(self, t: int, rows: NDArray[np.intp], part: slice) -> FloatArray:
+        """Return the means of some pseudo-columns of some rows."""
+        return self.rows.location(self.number, rows, part)
+
+    def project(self, t: int, rows: NDArray[np.intp], matrix: FloatArray) -> FloatArray:
+        """Return the means of all pseudo-columns of some rows, times a matrix."""
+        return self.rows.project(self.number, rows, matrix)
 
 
 def _features(summary: Summary, placed: PlacedRow, column: str, level: int | None) -> pd.DataFrame:
     """Return what each feature tells of a column, and how probably the row has it."""
     consensus, n = summary.consensus, len(summary.names)
-    place = np.zeros(n)
-    for t in consensus.draws:
-        place += consensus.memberships(placed.rows, int(t), placed.itself).sum(axis=0)
-    place /= consensus.draws.size * placed.itself.size
     effects = summary.effects[summary.effects["column"] == column]
     levels = summary.fit.problem.kinds[column].levels or ()
     ends = effects[effects["level"].isna() if level is None else effects["level"] == levels[level]]
     scale = np.array([axis.is_scale for axis in consensus.axes[:n]], dtype=np.bool_)
     table = pd.DataFrame(
         {
-            "probability": place,
-            "share": np.where(scale, 0.5, consensus.probabilities.mean(axis=0)),
+            "probability": placed.place(consensus),
+            "share": np.where(scale, 0.5, summary.shares),
             "without": ends["without"].to_numpy(dtype=np.float64),
             "with": ends["with"].to_numpy(dtype=np.float64),
         },
@@ -236,21 +252,32 @@ def _columns(
     problem: Problem,
     x: FloatArray,
     given: NDArray[np.intp],
+    placed: PlacedRow,
     cells: Cells,
-    table: pd.DataFrame,
+    d: int,
+    tail: float,
     level: int,
-    spread: float,
 ) -> pd.DataFrame:
     """Return what is predicted without each given column."""
-    if cells.kind.is_number:
-        middle = cells.kind.direction * np.mean(cells.locations, axis=0)[:, 0] / np.sqrt(spread)
-    else:
-        middle = cells.mean() if cells.kind.is_ordered else cells.probabilities[:, level]
+    spread = problem.facts.spreads[d]
+    table, shift = cell_frame(cells, spread, tail)[_ENDS].iloc[:0], np.empty(0)
+    if given.size:
+        without = placed.cells_without(d)
+        table = cell_frame(without, spread, tail)[_ENDS]
+        shift = _middle(cells, level, spread) - _middle(without, level, spread)
     kinds = list(problem.kinds.values())
     table = table.set_axis(pd.Index([problem.names[j] for j in given], name="column", dtype=object))
     table.insert(0, "given", object_array(kinds[j].decode(x[[j]])[0] for j in given))
-    table["shift"] = middle[0] - middle[1:]
+    table["shift"] = shift
     return table.iloc[np.argsort(-table["shift"].abs().to_numpy(), kind="stable")]
+
+
+def _middle(cells: Cells, level: int, spread: float) -> FloatArray:
+    """Return the mean of a number in standard deviations, of a position, or the probability of a level."""
+    if cells.kind.is_number:
+        mean = np.mean(cells.locations, axis=0)[:, 0]
+        return np.asarray(cells.kind.direction * mean / np.sqrt(spread))
+    return cells.mean() if cells.kind.is_ordered else cells.probabilities[:, level]
 
 
 def _rows(fit: Fit, placed: PlacedRow, question: Question, top: int) -> pd.DataFrame:
@@ -261,7 +288,7 @@ def _rows(fit: Fit, placed: PlacedRow, question: Question, top: int) -> pd.DataF
     d, others = question.column, np.arange(problem.n_rows)
     others = others if question.position is None else np.delete(others, question.position)
     similar, overall = (
-        similarities(fit, placed.rows, placed.itself, columns).mean(axis=0) for columns in ([d], None)
+        similarities(fit, placed.rows, placed.itself, columns).mean(axis=0)[others] for columns in ([d], None)
     )
     seen = np.flatnonzero(~np.isnan(problem.x[others, d]))
     order = seen[np.lexsort((-overall[seen], -similar[seen]))][:top]

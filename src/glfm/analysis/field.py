@@ -16,8 +16,10 @@ from glfm.errors import DataError
 from glfm.frames.column import FloatArray
 from glfm.posterior.fit import Fit
 from glfm.posterior.spacing import spaced
+from glfm.sampling.problem import Problem
 
-_MOST_DRAWS = 100
+#: Evenly spaced ones, which features are found in and which explain a cell.
+MOST_DRAWS = 100
 _MOST_ROWS = 2000  # by which columns are scaled
 
 
@@ -54,6 +56,12 @@ class FittedRows:
         return np.asarray(draw.activations_of(rows) @ (draw.weights @ matrix))
 
 
+def metrics_of(problem: Problem) -> list[tuple[FloatArray, float]]:
+    """Return how the field measures each column; see `Kind.metric`."""
+    counts = problem.facts.level_counts
+    return [kind.metric(counts[d]) for d, kind in enumerate(problem.kinds.values())]
+
+
 class Field:
     """Means of the pseudo-observations of rows under the draws of a fit, as `Kind.metric` measures them.
 
@@ -61,23 +69,27 @@ class Field:
     the means over that of means and noise.
     """
 
-    def __init__(self, fit: Fit) -> None:
+    def __init__(self, fit: Fit, scales: FloatArray | None = None) -> None:
         self._fit = fit
         #: Numbers of the draws that are used: at most 100, evenly spaced, of warm-up if there are no others.
         self.draws = _after_warmup(fit)
-        problem, counts = fit.problem, fit.problem.facts.level_counts
-        metrics = [kind.metric(counts[d]) for d, kind in enumerate(problem.kinds.values())]
+        metrics = metrics_of(fit.problem)
         self._metric = np.asarray(
             block_diag(*(matrix for matrix, _ in metrics)) if metrics else np.zeros((0, 0))
         )
         owner = np.repeat(np.arange(len(metrics)), [matrix.shape[1] for matrix, _ in metrics])
-        rows, some = FittedRows(fit), spaced(problem.n_rows, _MOST_ROWS)
-        total = np.zeros(len(metrics))
+        #: By what each column is multiplied.
+        self.scales = (
+            self._scaled(owner, np.array([noise for _, noise in metrics])) if scales is None else scales
+        )
+        self._metric = self._metric * self.scales[owner]
+
+    def _scaled(self, owner: NDArray[np.intp], noise: FloatArray) -> FloatArray:
+        rows, some = FittedRows(self._fit), spaced(self._fit.problem.n_rows, _MOST_ROWS)
+        total = np.zeros(noise.size)
         for t in self.draws:
-            total += np.bincount(owner, self.of(rows, int(t), some).var(axis=0), len(metrics))
-        noise = np.array([variance for _, variance in metrics])
-        scales = 1.0 / np.sqrt(total / self.draws.size + np.where(noise > 0.0, noise, 1.0))
-        self._metric = self._metric * scales[owner]
+            total += np.bincount(owner, self.of(rows, int(t), some).var(axis=0), noise.size)
+        return np.asarray(1.0 / np.sqrt(total / self.draws.size + np.where(noise > 0.0, noise, 1.0)))
 
     def of(
         self, rows: Located, t: int, some: NDArray[np.intp], directions: FloatArray | None = None
@@ -113,4 +125,4 @@ def _after_warmup(fit: Fit) -> NDArray[np.intp]:
     """Return numbers of draws, of those after warm-up if there are any."""
     settled = np.array([not draw.is_warmup for draw in fit.draws])
     numbers = np.flatnonzero(settled if settled.any() else ~settled)
-    return numbers[spaced(numbers.size, _MOST_DRAWS)]
+    return numbers[spaced(numbers.size, MOST_DRAWS)]

@@ -14,6 +14,7 @@ from glfm.sampling.draws import Draw
 from glfm.sampling.problem import ColumnFacts
 
 _MOST_ROWS = 50
+_SPREAD_ROWS = 500  # from which the spread of a column is taken
 _MOST_CELLS = 2000  # rows x levels that are switched on and off
 _POINTS = 200
 
@@ -52,7 +53,8 @@ def _switch(draw: Draw, d: int, rows: NDArray[np.intp], features: NDArray[np.int
     location, weight = Z @ weights, weights[bias + features]
     off = location - Z[:, bias + features].T[:, :, None] * weight[:, None, :]
     variance = float(draw.variances[d])
-    first = (draw.activations @ weights[:, :1]).var() if weights.shape[1] else 0.0
+    many = draw.activations_of(spaced(draw.packed.shape[0], _SPREAD_ROWS))
+    first = (many @ weights[:, :1]).var() if weights.shape[1] else 0.0
     spread = float(np.sqrt(first + variance))
     return _Switched(off, off + weight[:, None, :], spread, variance, draw.thetas[d])
 

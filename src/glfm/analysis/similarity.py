@@ -13,6 +13,7 @@ from scipy.spatial.distance import cdist
 from glfm.analysis.influence import influence
 from glfm.errors import SchemaError
 from glfm.frames.column import FloatArray
+from glfm.kernels.likeness import add_likeness
 from glfm.posterior.fit import Fit
 from glfm.posterior.row_choice import is_table, positions, read_rows
 from glfm.posterior.rows import NewRows, Rows, TrainingRows
@@ -21,6 +22,7 @@ from glfm.schema.conditions import check_column
 
 _MOST_DRAWS = 50
 _MOST_CELLS = 10**8  # of a matrix of similarities
+_ROUNDING = 1e-9  # which must neither make nor break a tie of rows that are the same
 
 
 def similarities(
@@ -43,21 +45,17 @@ def similarities(
         weight, common = np.ones(draw.n_features), 0.0
         if columns is not None:
             weight, common = np.mean([influence(draw, d, fit.problem.facts) for d in columns], axis=0), 1.0
-        mine, theirs = rows.activations(int(t))[which].astype(np.float64), draw.activations[:, bias:]
+        mine = rows.activations(int(t))[which]
+        if draw.scores is None:
+            add_likeness(mine.astype(np.uint8), draw.packed, weight, common, _ROUNDING, total)
+            continue
+        theirs = draw.activations[:, bias:]
         both = (np.abs(mine) @ weight)[:, None] + (np.abs(theirs) @ weight)[None, :]
-        shared = common + 0.5 * (both - _apart(mine, theirs, weight, draw.scores is not None))
+        shared = common + 0.5 * (both - cdist(mine * weight, theirs * weight, "cityblock"))
         either = 2.0 * common + both - shared
-        # Rounding must neither make nor break a tie of rows that are the same.
-        alike = shared >= (1.0 - 1e-9) * either
+        alike = shared >= (1.0 - _ROUNDING) * either
         total += np.where(alike, 1.0, shared / np.where(alike, 1.0, either))
     return np.asarray(total / chosen.size)
-
-
-def _apart(a: FloatArray, b: FloatArray, weight: FloatArray, scored: bool) -> FloatArray:
-    """Return the weighted sum of absolute differences of each row of `a` and each of `b`."""
-    if scored:
-        return np.asarray(cdist(a * weight, b * weight, "cityblock"))
-    return (a @ weight)[:, None] + (b @ weight)[None, :] - 2.0 * (a * weight) @ b.T
 
 
 def similarity(

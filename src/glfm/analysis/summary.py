@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -11,9 +12,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from glfm.analysis.consensus import Axis, Consensus
+from glfm.analysis.consensus import Axis, Consensus, FoundAxes
 from glfm.analysis.dependence import Dependence
-from glfm.analysis.effects import central, contrasts, implications, noticeable
+from glfm.analysis.effects import central, contrasts, effects_table, implications, noticeable
 from glfm.errors import SchemaError, check_name
 from glfm.frames.column import FloatArray
 from glfm.frames.dtypes import object_array
@@ -39,6 +40,7 @@ _MOST_GROUPS = 200
 _FEWEST_BINS, _MOST_BINS = 5, 200
 _SHARE_DRAWS = 40  # from which the interval of a share is taken
 _COMPONENTS = 1000  # pairs of a row and a draw that a distribution is averaged over
+_EFFECTS = ["effect", "lower", "upper", "without", "with"]
 _LOG_HIGHEST = math.log(VALUE_LIMIT)  # of a density
 
 Pattern = str | Iterable[str]
@@ -49,17 +51,49 @@ def pattern_name(features: Iterable[str]) -> str:
     return " + ".join(features) or NONE
 
 
-class Summary:
-    """Features F1, F2, ... of the whole posterior, and what follows from them."""
+@dataclass(frozen=True, eq=False)
+class Findings:
+    """What takes long to find of the features of a fit, for files.
 
-    def __init__(self, fit: Fit) -> None:
+    `effects` are five numbers x features x what is measured, see `effects_table`, and `shares` those of the
+    rows that have each feature; None: they are those of rows which are not in the file.
+    """
+
+    axes: FoundAxes
+    effects: FloatArray | None = None
+    shares: FloatArray | None = None
+
+
+class Summary:
+    """Features F1, F2, ... of the whole posterior, and what follows from them.
+
+    `known` is what a file says of the same fit.
+    """
+
+    def __init__(self, fit: Fit, known: Findings | None = None) -> None:
         self.fit = fit
         self._problem = fit.problem
+        self._known = known
 
     @cached_property
     def consensus(self) -> Consensus:
         """The features of the whole posterior."""
-        return Consensus(self.fit)
+        return Consensus(self.fit, None if self._known is None else self._known.axes)
+
+    def findings(self, data: bool = True) -> Findings:
+        """Return what takes long to find, with or without what observed cells say."""
+        if not data:
+            return Findings(self.consensus.found)
+        values = self.effects[_EFFECTS].to_numpy(dtype=np.float64).T
+        shape = (len(_EFFECTS), len(self.names), -1 if len(self.names) else 0)
+        return Findings(self.consensus.found, np.ascontiguousarray(values).reshape(shape), self.shares)
+
+    @cached_property
+    def shares(self) -> FloatArray:
+        """Share of the rows that have each reported feature, or their mean place on a scale."""
+        if self._known is not None and self._known.shares is not None:
+            return self._known.shares
+        return np.asarray(self.consensus.probabilities.mean(axis=0))
 
     @property
     def names(self) -> list[str]:
@@ -76,6 +110,8 @@ class Summary:
     @cached_property
     def effects(self) -> pd.DataFrame:
         """How rows with each feature differ from others in each column; see `GLFM.effects`."""
+        if self._known is not None and self._known.effects is not None:
+            return effects_table(self.names, self._problem.kinds, self._known.effects)
         return contrasts(self.consensus, _MASS)
 
     @cached_property

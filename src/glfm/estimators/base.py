@@ -55,6 +55,7 @@ class Fitted:
     """Base of the verbs of `GLFM`: it holds a `Fit`, and each verb is a function of it."""
 
     n_jobs: int | None
+    progress: bool
     unseen: Unseen
     fit_: Fit
     _summaries: dict[str, Any]  # the latest summary and verdict, in place: verbs change nothing of the model

@@ -27,7 +27,7 @@ class Completing(Fitted):
             refitted, and the answer for a row does not depend on the rows beside it: rows with the same
             content get the same answer.
         """
-        return predict(self._fit, self._table(X), self.unseen, self.n_jobs)
+        return predict(self._fit, self._table(X), self.unseen, self.n_jobs, self.progress)
 
     def impute(
         self, X: Any = None, *, how: How = "auto", n: int = 1, time_budget: float | None = None
@@ -58,7 +58,7 @@ class Completing(Fitted):
             from glfm.distributed.imputation import impute_new
 
             return impute_new(self, X, how=how, n=n)
-        return impute(self._fit, self._table(X), how, n, self.unseen, self.n_jobs, time_budget)
+        return impute(self._fit, self._table(X), how, n, self.unseen, self.n_jobs, time_budget, self.progress)
 
     def log_likelihood(self, values: Any, X: Any = None) -> Any:
         """Return the log predictive density of held-out values; NaN where `values` has a hole.

@@ -19,6 +19,7 @@ from glfm.analysis.similarity import similarity
 from glfm.analysis.summary import Pattern
 from glfm.estimators.base import Fitted
 from glfm.posterior.rows import rows_for
+from glfm.sampling.progress import Answering
 
 if TYPE_CHECKING:
     from glfm.plots.plot import Plot
@@ -241,7 +242,8 @@ class Exploring(TransformerMixin, Fitted):  # type: ignore[misc]
             and `rows` (the most similar ones).
         """
         question = ask_why(self._fit, row, column)
-        return explain(self.fit_, self._summary, question, top, mass, self.n_jobs)
+        with Answering("explain", self.progress):
+            return explain(self.fit_, self._summary, question, top, mass, self.n_jobs)
 
     @property
     def plot(self) -> Plot:
@@ -257,7 +259,8 @@ class Exploring(TransformerMixin, Fitted):  # type: ignore[misc]
         """
         from glfm.report import write
 
-        return write(self._summary, path, title)
+        with Answering("report", self.progress):
+            return write(self._summary, path, title)
 
     def to_arviz(self, *, thin: int = 1) -> Any:
         """Return the draws as ArviZ has them: an InferenceData (ArviZ 0.x) or a DataTree (1.x).

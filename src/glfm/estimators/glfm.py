@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from glfm.analysis.calibration import Calibration, certify
+from glfm.analysis.summary import Summary
 from glfm.errors import DataError, FileError, FitWarning, SamplerError, SchemaError
 from glfm.estimators.asking import Asking
 from glfm.estimators.base import MixedTableEstimator
@@ -42,7 +43,7 @@ from glfm.sampling.settings import (
 from glfm.schema import Schema
 from glfm.schema.conditions import Unseen, check_unseen
 from glfm.storage.checkpoints import Checkpointing
-from glfm.storage.model_files import Stage, read, write
+from glfm.storage.model_files import Stage, read_model, write
 
 _MOST_ROUNDS = 5  # until="converged": the first run, and four times twice as many sweeps again
 
@@ -82,7 +83,7 @@ class GLFM(Exploring, Completing, Asking, Changing, MixedTableEstimator):
     random_state
         A seed. The same seed gives the same draws.
     progress
-        Whether to show progress on stderr.
+        Whether to show progress on stderr: of fits, and of answers that take more than two seconds.
     engine
         Where chains and shards run; None: `LocalEngine()`, in threads of this process.
 
@@ -412,8 +413,14 @@ class GLFM(Exploring, Completing, Asking, Changing, MixedTableEstimator):
         data
             False leaves the training rows out: the model still answers for new rows, but it can neither
             impute its own rows nor go on. Which row had which feature stays, without its label.
+
+        The features of the posterior are looked for, unless they are known already, and written too: a model
+        that is loaded explains and transforms at once.
         """
-        write(replace(self._fit, settings=self._parameters), path, data)
+        fit = self._fit
+        # Rows on a cluster are not at hand for features to be found.
+        known = None if fit.partitions is not None else self._summary.findings(data)
+        write(replace(fit, settings=self._parameters), path, data, findings=known)
         return Path(path)
 
     def _facts(self) -> list[tuple[str, str]]:
@@ -472,7 +479,7 @@ def load(path: str | PathLike[str]) -> GLFM:
     >>> glfm.load(path).impute().equals(model.impute())
     True
     """
-    fit, _ = read(path, GLFM().get_params())
+    fit, findings = read_model(path, GLFM().get_params())
     if not fit.draws:
         raise FileError(
             f"The file {str(path)!r} is the checkpoint of a fit that has no draws yet: go on from it with "
@@ -480,4 +487,5 @@ def load(path: str | PathLike[str]) -> GLFM:
         )
     model = GLFM(**fit.settings)
     model._hold(fit)
+    model._summaries["latest"] = Summary(fit, findings)
     return model

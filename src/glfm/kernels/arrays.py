@@ -224,6 +224,51 @@ class RowPrior(NamedTuple):
     max_singletons: Ints
 
 
+class StackedDraws(NamedTuple):
+    """Posterior draws one after the other, each in units of its noise; see `ScaledDraw`.
+
+    The features of draw t are rows ``ends[t]:ends[t + 1]`` of `weights`, and its W W' is
+    ``gram[gram_ends[t]:gram_ends[t + 1]]``. `sd` is draws x columns. Columns `ordered` have levels that are
+    intervals between thresholds: `edges` (draws x these columns x levels x 2) has their ends.
+    """
+
+    ends: Ints
+    weights: Floats
+    sd: Floats
+    bias: int
+    weight_variance: float
+    gram: Floats
+    gram_ends: Ints
+    ordered: Ints
+    edges: Floats
+
+
+class StackedPriors(NamedTuple):
+    """Priors of the features of some rows under stacked draws; see `RowPrior`.
+
+    `log_odds` is rows x features of all draws, `max_singletons` rows x draws, each with a single row if all
+    rows have the same prior; `log_rate` is per draw.
+    """
+
+    log_odds: Floats
+    log_rate: Floats
+    max_singletons: Ints
+
+
+class Followed(NamedTuple):
+    """Features of rows that are not in the fit under draw after draw, as `kernels.new_rows` fills them.
+
+    `packed` (draws x rows x bytes) are their bits, `scores` (draws x rows x features) their scores, if they
+    have any. `n_singletons` is draws x rows; `singleton_sum` (draws x rows x pseudo-columns) is the sum of
+    the singletons' weights in units of the noise.
+    """
+
+    packed: Bits
+    scores: NDArray[np.float32]
+    n_singletons: Ints
+    singleton_sum: Floats
+
+
 class ObservedCells(NamedTuple):
     """Observed cells of one row, in units of the noise; the first few of each array are in use.
 
@@ -287,19 +332,14 @@ class ScoreScratch(NamedTuple):
     columns: Codes
 
 
-class NewRowStates(NamedTuple):
-    """Features of rows that are not in the fit, carried from one draw of a chain to the next.
+class WeighingScratch(NamedTuple):
+    """Arrays that weighing the values of one row works in: cells so far, excesses, means, grid, order."""
 
-    `activations` is rows x features: bits, or scores that are 0 where a feature is absent. `size` is the sum
-    of squares of the scores of a row's singletons, or their number. `excess` (rows x pseudo-columns, at the
-    first of a cell) is by how many standard deviations the largest pseudo-observation of a cell exceeds its
-    mean.
-    """
-
-    activations: Features
-    n_singletons: Ints
-    size: Floats
+    known: Floats
     excess: Floats
+    means: Floats
+    grid: Floats
+    order: Ints
 
 
 class Birth(NamedTuple):

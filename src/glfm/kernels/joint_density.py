@@ -10,15 +10,28 @@ import math
 
 import numpy as np
 
-from glfm.kernels.arrays import ARGMAX, CellBounds, RowPrior, RowStreams, ScaledDraw, ScoreScratch
+from glfm.kernels.arrays import (
+    ARGMAX,
+    CellBounds,
+    Keys,
+    RowPrior,
+    RowScratch,
+    RowStreams,
+    ScaledDraw,
+    ScoreScratch,
+    StackedDraws,
+    StackedPriors,
+    WeighingScratch,
+)
 from glfm.kernels.gaussian import interval_log_mass, log_cdf
-from glfm.kernels.jit import Bits, Features, Floats, Ints, Rng, kernel
+from glfm.kernels.jit import Bits, Features, Floats, Ints, Rng, kernel, part_of_kernel
 from glfm.kernels.new_rows import gibbs_pass
 from glfm.kernels.probit import MAX_GRID, draw_largest_value, log_probability
 from glfm.kernels.random import normal, uniform
 from glfm.kernels.row_cells import list_cells, row_scratch, sum_weights
 from glfm.kernels.row_streams import seed_row
 from glfm.kernels.singletons import draw_n_singletons
+from glfm.kernels.stacked import bound_row, draw_at, prior_at
 
 _LOG_ROOT_2PI = 0.5 * math.log(2.0 * math.pi)
 
@@ -107,81 +120,131 @@ def _order(low: Floats, is_value: Bits, order: Ints) -> tuple[int, int]:
     return n_first, n
 
 
-@kernel
-def weigh_rows(
-    streams: RowStreams,
+@part_of_kernel
+def _weigh_row(
+    rng: Rng,
+    low: Floats,
+    high: Floats,
     cells: CellBounds,
     draw: ScaledDraw,
     prior: RowPrior,
+    row: int,
     is_value: Bits,
     support: Floats,
     n_given: int,
     n_between: int,
     z: Features,
+    scratch: RowScratch,
+    space: WeighingScratch,
     out: Floats,
     chances: Floats | None,
     work: ScoreScratch | None,
 ) -> None:
-    """Fill `out` (rows x columns) with the log weight of all values up to each; NaN where there is none.
+    """Fill `out` with the log weights of the values of one row; see `weigh_rows`."""
+    D = cells.form.size
+    mean, s2 = scratch.mean, draw.weight_variance
+    known, excess, means, grid, order = space
+    j, size = 0, 0.0
+    if chances is not None:
+        j = _draw_prior(rng, draw, prior, row, z, chances)
+        size = float(j)
+    if work is not None:
+        j = _draw_prior(rng, draw, prior, row, z, work.grid.h)  # which has room enough
+        size = _draw_prior_scores(rng, draw.bias, j, z)
+    sum_weights(draw.weights, z, mean)
+    for d in range(D):
+        known[d] = out[d] = np.nan
+    log_weight = 0.0
+    n_first, n_all = _order(low, is_value, order)
+    for i in range(n_all):
+        d = order[i]
+        first, last = cells.starts[d], cells.starts[d + 1]
+        m = means[: last - first + 1]  # the last pseudo-observation of a categorical cell has mean 0
+        for s in range(first, last):
+            m[s - first] = mean[s]
+        m[last - first] = 0.0
+        r = int(low[d]) if cells.form[d] == ARGMAX else -1
+        v, sd = 1.0 + size * s2, draw.sd[d]
+        if i >= n_first:
+            log_weight += _log_density(
+                r,
+                low[d] / sd,
+                high[d] / sd,
+                cells.aux[d] / (sd * sd),
+                support[d, 0] / sd,
+                support[d, 1] / sd,
+                m,
+                v,
+                grid,
+            )
+            if r < 0 and low[d] == high[d]:
+                log_weight -= math.log(sd)
+            out[d] = log_weight
+            if i == n_all - 1:
+                break
+        if last - first > 1:
+            t, log_correction = draw_largest_value(rng, r, m, math.sqrt(v), grid)
+            excess[first] = t if r == last - first else (t - m[r]) / math.sqrt(v)
+            log_weight += log_correction if i >= n_first else 0.0
+        known[d] = low[d]
+        observed = list_cells(known, high, cells, draw.sd, scratch)
+        n_passes = n_between if i >= n_first else (1 + n_given if i == n_first - 1 else 1)
+        for _ in range(n_passes):
+            j, size = gibbs_pass(rng, observed, draw, prior, row, j, size, z, excess, scratch, chances, work)
+
+
+@kernel
+def weigh_rows(
+    keys: Keys,
+    salts: Keys,
+    cells: CellBounds,
+    draws: StackedDraws,
+    priors: StackedPriors,
+    is_value: Bits,
+    support: Floats,
+    n_given: int,
+    n_between: int,
+    features: Features,
+    out: Floats,
+    chances: Floats | None,
+    work: ScoreScratch | None,
+) -> None:
+    """Fill `out` (draws x rows x columns) with the log weight of all values up to each; NaN where none is.
 
     Observed cells with `is_value` 0 are conditioned on: features are drawn given them by one pass as each
     comes in, and `n_given` more; `n_between` passes are made after each value. `support` (columns x 2) has
-    where values can be, on the pseudo-scale. `z` is room for the features of a row.
+    where values can be, on the pseudo-scale. `features` is room for those of a row.
     """
-    D = cells.form.size
+    D, S = cells.form.size, draws.weights.shape[1]
     rng = np.empty(4, dtype=np.uint64)
-    scratch = row_scratch(D, draw.weights.shape[1])
-    mean, s2 = scratch.mean, draw.weight_variance
-    known, excess, means = np.empty(D), np.empty(mean.size), np.empty(mean.size + 1)
-    grid, order = np.empty(MAX_GRID), np.empty(D, dtype=np.int64)
-    for n in range(cells.low.shape[0]):
-        seed_row(rng, streams, n)
-        j, size = 0, 0.0
-        if chances is not None:
-            j = _draw_prior(rng, draw, prior, n, z, chances)
-            size = float(j)
-        if work is not None:
-            j = _draw_prior(rng, draw, prior, n, z, work.grid.h)  # which has room enough
-            size = _draw_prior_scores(rng, draw.bias, j, z)
-        sum_weights(draw.weights, z, mean)
-        for d in range(D):
-            known[d] = out[n, d] = np.nan
-        log_weight = 0.0
-        n_first, n_all = _order(cells.low[n], is_value[n], order)
-        for i in range(n_all):
-            d = order[i]
-            first, last = cells.starts[d], cells.starts[d + 1]
-            m = means[: last - first + 1]  # the last pseudo-observation of a categorical cell has mean 0
-            for s in range(first, last):
-                m[s - first] = mean[s]
-            m[last - first] = 0.0
-            r = int(cells.low[n, d]) if cells.form[d] == ARGMAX else -1
-            v, sd = 1.0 + size * s2, draw.sd[d]
-            if i >= n_first:
-                log_weight += _log_density(
-                    r,
-                    cells.low[n, d] / sd,
-                    cells.high[n, d] / sd,
-                    cells.aux[d] / (sd * sd),
-                    support[d, 0] / sd,
-                    support[d, 1] / sd,
-                    m,
-                    v,
-                    grid,
-                )
-                if r < 0 and cells.low[n, d] == cells.high[n, d]:
-                    log_weight -= math.log(sd)
-                out[n, d] = log_weight
-                if i == n_all - 1:
-                    break
-            if last - first > 1:
-                t, log_correction = draw_largest_value(rng, r, m, math.sqrt(v), grid)
-                excess[first] = t if r == last - first else (t - m[r]) / math.sqrt(v)
-                log_weight += log_correction if i >= n_first else 0.0
-            known[d] = cells.low[n, d]
-            observed = list_cells(known, cells.high[n], cells, draw.sd, scratch)
-            n_passes = n_between if i >= n_first else (1 + n_given if i == n_first - 1 else 1)
-            for _ in range(n_passes):
-                j, size = gibbs_pass(
-                    rng, observed, draw, prior, n, j, size, z, excess, scratch, chances, work
-                )
+    scratch = row_scratch(D, S)
+    low, high = np.empty(D), np.empty(D)
+    space = WeighingScratch(
+        np.empty(D), np.empty(S), np.empty(S + 1), np.empty(MAX_GRID), np.empty(D, dtype=np.int64)
+    )
+    for t in range(draws.sd.shape[0]):
+        draw, prior, streams = draw_at(draws, t), prior_at(priors, draws, t), RowStreams(keys, salts[t])
+        z = features[: draw.weights.shape[0]]
+        for n in range(cells.low.shape[0]):
+            seed_row(rng, streams, n)
+            bound_row(cells, draws, t, n, low, high)
+            row = n if prior.max_singletons.size > 1 else 0
+            _weigh_row(
+                rng,
+                low,
+                high,
+                cells,
+                draw,
+                prior,
+                row,
+                is_value[n],
+                support,
+                n_given,
+                n_between,
+                z,
+                scratch,
+                space,
+                out[t, n],
+                chances,
+                work,
+            )

@@ -1,4 +1,4 @@
-"""Features of rows that are not in the fit, given one draw: Gibbs passes, row by row.
+"""Features of rows that are not in the fit, draw after draw of a chain: Gibbs passes, row by row.
 
 Every row has its own random stream. Pseudo-observations are divided by their noise standard deviation. A row
 with j singletons, features that no other row has, sees its pseudo-columns with variance 1 + j s2_B, since the
@@ -20,15 +20,18 @@ import numpy as np
 
 from glfm.kernels.arrays import (
     CellBounds,
-    NewRowStates,
+    Followed,
+    Keys,
     ObservedCells,
     RowPrior,
     RowScratch,
     RowStreams,
     ScaledDraw,
     ScoreScratch,
+    StackedDraws,
+    StackedPriors,
 )
-from glfm.kernels.jit import Bits, Features, Floats, Rng, kernel
+from glfm.kernels.jit import Bits, Features, Floats, Ints, Rng, kernel
 from glfm.kernels.new_scores import draw_row_scores
 from glfm.kernels.random import exponential, integer_below, normal, uniform
 from glfm.kernels.row_cells import (
@@ -41,19 +44,9 @@ from glfm.kernels.row_cells import (
 )
 from glfm.kernels.row_streams import seed_row
 from glfm.kernels.singletons import draw_n_singletons, propose_singletons
+from glfm.kernels.stacked import bound_row, draw_at, prior_at
 
 _CANDIDATES = 64  # rows of the fit whose features are tried as a start
-
-
-@kernel
-def add_weights(packed: Bits, weights: Floats, bias: int, out: Floats) -> None:
-    """Add up the weights of each row's features, always in the same order, unlike a matrix product."""
-    for n in range(out.shape[0]):
-        for k in range(weights.shape[0]):
-            bit = k - bias
-            if bit < 0 or (packed[n, bit >> 3] >> (7 - (bit & 7))) & 1:
-                for s in range(out.shape[1]):
-                    out[n, s] += weights[k, s]
 
 
 @kernel
@@ -195,59 +188,79 @@ def _start_like(
 
 
 @kernel
-def start_row(
-    rng: Rng,
-    streams: RowStreams,
-    n: int,
-    cells: CellBounds,
-    draw: ScaledDraw,
-    fit: Features,
-    states: NewRowStates,
-    scratch: RowScratch,
-) -> ObservedCells:
-    """Start the random stream and the features of row `n`, and list its observed cells.
-
-    If `fit` has the features of the rows of the fit, the row starts with those of one of them and without
-    singletons, else from its state.
-    """
-    seed_row(rng, streams, n)
-    z, excess = states.activations[n], states.excess[n]
-    observed = list_cells(cells.low[n], cells.high[n], cells, draw.sd, scratch)
-    if fit.shape[0]:
-        _start_like(rng, observed, draw.weights, fit, z, excess, scratch)
-        states.n_singletons[n], states.size[n] = 0, 0.0
-    else:
-        sum_weights(draw.weights, z, scratch.mean)
-    return observed
+def _carry(before: Features, partner: Ints, slopes: Floats, scored: bool, z: Features) -> None:
+    """Write features under the draw before as features of this one, absent without a counterpart there."""
+    for k in range(z.size):
+        z[k] = before[partner[k]] if partner[k] >= 0 else 0
+        if scored:
+            z[k] *= slopes[k]
 
 
 @kernel
-def draw_new_rows(
-    streams: RowStreams,
+def _keep(z: Features, bias: int, t: int, n: int, out: Followed) -> None:
+    """Keep the features of row `n` under draw number `t`."""
+    for k in range(z.size - bias):
+        if z[bias + k]:
+            out.packed[t, n, k >> 3] |= 128 >> (k & 7)
+            if out.scores.size:
+                out.scores[t, n, k] = z[bias + k]
+
+
+@kernel
+def follow_chain(
+    keys: Keys,
+    salts: Keys,
     cells: CellBounds,
-    draw: ScaledDraw,
-    prior: RowPrior,
-    n_passes: int,
+    draws: StackedDraws,
+    priors: StackedPriors,
+    partner: Ints,
+    slopes: Floats,
     fit: Features,
-    states: NewRowStates,
-    singleton_sum: Floats,
+    n_passes: int,
+    n_steps: int,
+    out: Followed,
     chances: Floats | None,
     work: ScoreScratch | None,
 ) -> None:
-    """Draw features, number of singletons and the sum of their weights (in units of noise) for every row.
+    """Draw features, number of singletons and the sum of their weights for every row under every draw.
 
-    The states are where the rows start from, unless `fit` has the rows of the fit to start like; they change
-    in place, and `singleton_sum` (rows x pseudo-columns) is filled for rows that have singletons.
+    A row starts, under the first draw, with the features of one of the rows of `fit` and without singletons,
+    and makes `n_passes`. Under each further draw it continues from the one before and makes `n_steps`:
+    `partner` has, for every feature of all draws, the bias included, its number in the draw before or -1,
+    and `slopes` by what to multiply its scores. `out` is all zeros before.
     """
+    N, D, S = cells.low.shape[0], cells.form.size, draws.weights.shape[1]
     rng = np.empty(4, dtype=np.uint64)
-    scratch = row_scratch(cells.form.size, draw.weights.shape[1])
-    for n in range(cells.low.shape[0]):
-        observed = start_row(rng, streams, n, cells, draw, fit, states, scratch)
-        z, excess = states.activations[n], states.excess[n]
-        j, size = bounded(states.n_singletons[n], states.size[n], prior.max_singletons[n])
-        for _ in range(n_passes):
-            j, size = gibbs_pass(rng, observed, draw, prior, n, j, size, z, excess, scratch, chances, work)
-        states.n_singletons[n], states.size[n] = j, size
-        if j > 0:
-            variance = size * draw.weight_variance
-            draw_singleton_sum(rng, variance, scratch.observed, scratch.residual, singleton_sum[n])
+    scratch = row_scratch(D, S)
+    low, high = np.empty(D), np.empty(D)
+    widest = 0
+    for t in range(draws.sd.shape[0]):
+        widest = max(widest, draws.ends[t + 1] - draws.ends[t])
+    features, before = np.zeros((N, widest), fit.dtype), np.zeros(widest, fit.dtype)
+    number, sizes, excesses = np.zeros(N, dtype=np.int64), np.zeros(N), np.ones((N, S))
+    for t in range(draws.sd.shape[0]):
+        draw, prior, streams = draw_at(draws, t), prior_at(priors, draws, t), RowStreams(keys, salts[t])
+        width = draw.weights.shape[0]
+        for n in range(N):
+            seed_row(rng, streams, n)
+            z, excess = features[n, :width], excesses[n]
+            bound_row(cells, draws, t, n, low, high)
+            observed = list_cells(low, high, cells, draw.sd, scratch)
+            if t == 0:
+                _start_like(rng, observed, draw.weights, fit, z, excess, scratch)
+            else:
+                before[:] = features[n]
+                first, last = draws.ends[t], draws.ends[t + 1]
+                _carry(before, partner[first:last], slopes[first:last], work is not None, z)
+                sum_weights(draw.weights, z, scratch.mean)
+            row = n if prior.max_singletons.size > 1 else 0
+            j, size = bounded(number[n], sizes[n], prior.max_singletons[row])
+            for _ in range(n_steps if t else n_passes):
+                j, size = gibbs_pass(
+                    rng, observed, draw, prior, row, j, size, z, excess, scratch, chances, work
+                )
+            number[n], sizes[n], out.n_singletons[t, n] = j, size, j
+            if j > 0:
+                variance = size * draw.weight_variance
+                draw_singleton_sum(rng, variance, scratch.observed, scratch.residual, out.singleton_sum[t, n])
+            _keep(z, draw.bias, t, n, out)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar, Self
@@ -149,6 +150,13 @@ class Categorical(LevelledKind):
         else:
             p = np.asarray(level_probabilities(location / math.sqrt(variance)))
         return p if self.shares is None else p[:, self._group] * self._weight
+
+    def probabilities_under(
+        self, locations: FloatArray, variances: FloatArray, thetas: Sequence[FloatArray]
+    ) -> FloatArray:
+        flat = locations / np.sqrt(variances)[:, None, None]
+        p = self.probabilities(np.ascontiguousarray(flat).reshape(-1, flat.shape[2]), 1.0, np.empty(0))
+        return p.reshape(*flat.shape[:2], p.shape[1])
 
     def metric(self, counts: NDArray[np.int64]) -> tuple[FloatArray, float]:
         """Return the first order of 2 sqrt(probability): many levels weigh as much as two.

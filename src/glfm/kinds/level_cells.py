@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from glfm.kinds.levelled import LevelledKind
 
 
+_CELLS_AT_ONCE = 1_000_000  # draws x rows x levels
+
+
 @dataclass(frozen=True, eq=False)
 class LevelCells(Cells):
     """Cells whose values are levels: draws are mixed by the probabilities of the levels."""
@@ -24,8 +27,23 @@ class LevelCells(Cells):
     @cached_property
     def probabilities(self) -> FloatArray:
         """Probability of every level, rows x levels."""
-        total = sum(self.kind.probabilities(*part) for part in self.parts())
-        return np.asarray(total / np.sum(total, axis=1, keepdims=True))
+        return self._sums[0]
+
+    @cached_property
+    def _sums(self) -> tuple[FloatArray, FloatArray]:
+        """Probabilities of the levels, and the mean entropy under single draws."""
+        total, each = np.zeros((self.n_rows, self.kind.n_levels)), np.zeros(self.n_rows)
+        at_once = max(_CELLS_AT_ONCE // max(total.size, 1), 1)
+        for start in range(0, len(self.locations), at_once):
+            some = slice(start, start + at_once)
+            parts = self.kind.probabilities_under(
+                np.array(self.locations[some]), self.variances[some], self.thetas[some]
+            )
+            # One after the other: NumPy's sum of one cell alone has another order.
+            for part, own in zip(parts, entropy(parts), strict=True):
+                total += part
+                each += own
+        return total / total.sum(axis=1, keepdims=True), each / len(self.locations)
 
     def log_density(self, x: FloatArray) -> FloatArray:
         total = np.full(x.size, -np.inf)
@@ -61,6 +79,5 @@ class LevelCells(Cells):
         return np.sqrt(np.maximum(squares - self.mean() ** 2, 0.0))
 
     def split(self) -> tuple[FloatArray, FloatArray]:
-        each = sum(entropy(self.kind.probabilities(*part)) for part in self.parts())
-        noise = np.asarray(each) / len(self.locations)
+        noise = self._sums[1]
         return noise, np.maximum(self.entropy() - noise, 0.0)

@@ -143,6 +143,13 @@ class LevelledKind(Kind):
     def evidence(self, x: FloatArray) -> Evidence:
         return (np.where(np.isnan(x), -1.0, x).astype(np.int32),)
 
+    def probabilities_under(
+        self, locations: FloatArray, variances: FloatArray, thetas: Sequence[FloatArray]
+    ) -> FloatArray:
+        """Return `probabilities` under several draws, draws x rows x levels."""
+        parts = zip(locations, variances.tolist(), thetas, strict=True)
+        return np.array([self.probabilities(*part) for part in parts])
+
     def nearest(self, x: FloatArray) -> FloatArray:
         return np.clip(np.rint(x), 0.0, self.n_levels - 1.0)
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
@@ -96,13 +96,19 @@ class Ordinal(LevelledKind):
         return edges[codes], upper
 
     def probabilities(self, location: FloatArray, variance: float, theta: FloatArray) -> FloatArray:
-        edges = _edges(theta)
-        mean, sd = location[:, 0], math.sqrt(variance)
-        columns = [
-            np.exp(interval_log_masses(np.full_like(mean, low), np.full_like(mean, high), mean, sd))
-            for low, high in pairwise(edges)
-        ]
-        return np.column_stack(columns)
+        return np.asarray(self.probabilities_under(location[None], np.array([variance]), [theta])[0])
+
+    def probabilities_under(
+        self, locations: FloatArray, variances: FloatArray, thetas: Sequence[FloatArray]
+    ) -> FloatArray:
+        sd = np.sqrt(variances)
+        edges = np.array([_edges(theta) for theta in thetas]) / sd[:, None]
+        mean = locations[:, :, 0] / sd[:, None]
+        shape = (*mean.shape, edges.shape[1] - 1)
+        ends = [np.broadcast_to(part[:, None, :], shape) for part in (edges[:, :-1], edges[:, 1:])]
+        low, high = (np.ascontiguousarray(part).ravel() for part in ends)
+        masses = interval_log_masses(low, high, np.repeat(mean.ravel(), shape[2]), 1.0)
+        return np.asarray(np.exp(masses).reshape(shape))
 
     def log_density(
         self, x: FloatArray, location: FloatArray, variance: float, theta: FloatArray

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -91,20 +91,19 @@ def feature_order(draw: Draw) -> NDArray[np.intp]:
     return np.argsort(-draw.Z.sum(axis=0), kind="stable")
 
 
-def match_scores(draw: Draw, other: Draw) -> tuple[NDArray[np.intp], FloatArray]:
-    """Match the features of two draws by their scores, one to one.
+def match_scores(A: FloatArray, C: FloatArray) -> tuple[NDArray[np.intp], FloatArray]:
+    """Match the features of two draws by the scores of the same rows, one to one.
 
-    Return, per feature of `draw`, the feature of `other` (-1: none whose scores have a cosine of 0.5 or more,
-    of whatever sign) and by what to multiply scores of that one.
+    Return, per feature of `A`, the feature of `C` (-1: none whose scores have a cosine of 0.5 or more, of
+    whatever sign) and by what to multiply scores of that one.
     """
-    bias = int(draw.layout.bias)
-    A, C = draw.activations[:, bias:], other.activations[:, bias:]
     partner, slopes = np.full(A.shape[1], -1, dtype=np.intp), np.zeros(A.shape[1])
     if A.shape[1] and C.shape[1]:
         # Without a library of linear algebra: the same bits whatever the number of threads.
         products = np.einsum("ni,nk->ik", A, C)
         squares = np.square(C).sum(axis=0)
-        cosines = products / np.sqrt(np.square(A).sum(axis=0)[:, None] * squares)
+        sizes = np.sqrt(np.square(A).sum(axis=0)[:, None] * squares)
+        cosines = products / np.where(sizes > 0.0, sizes, 1.0)
         mine, theirs = linear_sum_assignment(-np.abs(cosines))
         found = np.abs(cosines[mine, theirs]) >= Alignment.ALIKE
         mine, theirs = mine[found], theirs[found]
@@ -112,18 +111,23 @@ def match_scores(draw: Draw, other: Draw) -> tuple[NDArray[np.intp], FloatArray]
     return partner, slopes
 
 
-def match(reference: NDArray[np.bool_], other: NDArray[np.bool_]) -> tuple[NDArray[np.intp], FloatArray]:
-    """Match the features of two allocations of the same rows, one to one.
+def match(reference: NDArray[Any], other: NDArray[Any]) -> tuple[NDArray[np.intp], FloatArray]:
+    """Match the features of two allocations of the same rows, yes or no, one to one.
 
     Return, per feature of `reference`, the feature of `other` (-1: none) and how alike the two are: the rows
     that have both over the rows that have either.
     """
-    partner = np.full(reference.shape[1], -1, dtype=np.intp)
-    alike = np.zeros(reference.shape[1])
-    if reference.shape[1] and other.shape[1]:
-        both = reference.T.astype(np.float64) @ other
-        either = reference.sum(axis=0)[:, None] + other.sum(axis=0)[None, :] - both
-        score = both / np.maximum(either, 1.0)
-        mine, theirs = linear_sum_assignment(-score)
-        partner[mine], alike[mine] = theirs, score[mine, theirs]
+    both = reference.T.astype(np.float64) @ other
+    return match_common(both, reference.sum(axis=0), other.sum(axis=0))
+
+
+def match_common(
+    both: FloatArray, mine: NDArray[Any], theirs: NDArray[Any]
+) -> tuple[NDArray[np.intp], FloatArray]:
+    """Match features as `match` does, given how many rows have both of two features, and each."""
+    partner, alike = np.full(both.shape[0], -1, dtype=np.intp), np.zeros(both.shape[0])
+    if both.size:
+        score = both / np.maximum(mine[:, None] + theirs[None, :] - both, 1.0)
+        here, there = linear_sum_assignment(-score)
+        partner[here], alike[here] = there, score[here, there]
     return partner, alike

@@ -156,9 +156,9 @@ def _asked_cells(d: int, x: FloatArray, fit: Fit, n_jobs: int | None = None) -> 
     copies, n = -(-_STATES // len(draws)), len(x)
     places = np.repeat(np.arange(copies), n)
     rows = NewRows(np.tile(x, (copies, 1)), fit, n_jobs, places=places)
-    parts = [(t, np.flatnonzero(places == copy)) for t in range(len(draws)) for copy in range(copies)]
-    locations = [rows.location(t, mine, problem.slices[d]) for t, mine in parts]
-    return column_cells([draws[t] for t, _ in parts], d, locations)
+    found = rows.locations(np.arange(copies * n), problem.slices[d])
+    locations = found.reshape(len(draws) * copies, n, found.shape[2])
+    return column_cells([draw for draw in draws for _ in range(copies)], d, list(locations))
 
 
 def _said(value: Any) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from glfm.errors import DataError
 from glfm.frames.frame import Frame
+from glfm.posterior.spacing import thinned
 from glfm.sampling.chain import Chain
 from glfm.sampling.draws import Draw, Draws
 from glfm.sampling.problem import LocalProblem, Problem
@@ -135,6 +137,18 @@ class Fit:
     def with_draws(self, draws: Sequence[Draw]) -> Fit:
         """Return the fit with other draws."""
         return replace(self, draws=draws if isinstance(draws, Draws) else Draws(draws))
+
+    def thinned(self, most: int) -> Fit:
+        """Return the fit with at most `most` of its draws, evenly spaced: the same object every time."""
+        if len(self.draws) <= most:
+            return self
+        if most not in self._thinned:
+            self._thinned[most] = self.with_draws(thinned(self.draws, most))
+        return self._thinned[most]
+
+    @cached_property
+    def _thinned(self) -> dict[int, Fit]:
+        return {}
 
     def with_seed(self, seed: np.random.SeedSequence) -> Fit:
         """Return the fit with another seed for what is sampled."""

@@ -11,14 +11,17 @@ from glfm.errors import DataError, SchemaError
 from glfm.frames.column import FloatArray
 from glfm.kernels.joint_density import weigh_rows
 from glfm.posterior.fit import Fit
-from glfm.posterior.row_inputs import CellIntervals, map_in_threads, pass_work, scaled_draw
+from glfm.posterior.row_inputs import CellIntervals, map_in_threads
 from glfm.posterior.rows import PASSES, SCORE_PASSES, NewRows, Rows
+from glfm.posterior.stacked_draws import part_of, stack_of
 from glfm.sampling.problem import Problem
 from glfm.schema.conditions import Unseen, read_condition
 
-_WEIGHTS = 800  # weights that a joint density is averaged over, at least
+_WEIGHTS, _FEWEST = 800, 200  # weights that a joint density is averaged over, about
+_VALUES = 10_000  # weights times values of a row, from which on there are fewer weights
 _BETWEEN = 1  # Gibbs passes after each value
 _PURPOSE = 11  # of the random streams
+_CELLS_AT_ONCE, _DRAWS_AT_ONCE = 4_000_000, 50  # of which a thread keeps the weights
 
 
 def log_weights(
@@ -46,36 +49,42 @@ def log_weights(
     n_between
         Gibbs passes after each value.
     """
-    problem, draws = fit.problem, fit.draws
+    problem, stack = fit.problem, stack_of(fit)
     cells = CellIntervals(rows.x, problem)
     n_given = PASSES * SCORE_PASSES if problem.priors.weighted else PASSES
     support = np.array([kind.support for kind in problem.kinds.values()]).reshape(-1, 2)
+    every, bounds, values = np.arange(rows.n_rows), cells.initial(), is_value.astype(np.uint8)
 
-    def weigh(task: tuple[int, int]) -> FloatArray:
-        t, copy = task
-        out, scaled = np.empty(rows.x.shape), scaled_draw(draws[t], problem)
-        prior = rows.prior(t, np.arange(rows.n_rows))
+    def weigh(task: tuple[int, slice]) -> FloatArray:
+        copy, some = task
+        priors = rows.priors(some, every)
+        out = np.empty((some.stop - some.start, *rows.x.shape))
         weigh_rows(
-            cells.streams(fit.seed, draws[t], _PURPOSE, copy),
-            cells.bounds(draws[t]),
-            scaled,
-            prior,
-            is_value.astype(np.uint8),
+            cells.keys,
+            stack.salts(_PURPOSE, copy)[some],
+            bounds,
+            part_of(stack.draws, some),
+            priors,
+            values,
             support,
             n_given,
             n_between,
-            np.empty(len(scaled.weights), problem.dtype),
+            np.empty(stack.draws.bias + stack.most_features, problem.dtype),
             out,
-            *pass_work(scaled, prior, problem),
+            *stack.work(priors),
         )
         return out
 
-    tasks = [(t, copy) for t in range(len(draws)) for copy in range(copies)]
+    size = min(max(_CELLS_AT_ONCE // max(rows.x.size, 1), 1), _DRAWS_AT_ONCE)
+    n_draws = len(fit.draws)
+    some = [slice(i, min(i + size, n_draws)) for i in range(0, n_draws, size)]
+    tasks = [(copy, part) for copy in range(copies) for part in some]
     total = np.full(rows.x.shape, -np.inf)
     total[~is_value | np.isnan(rows.x)] = np.nan
-    for part in map_in_threads(weigh, tasks, n_jobs):
-        np.logaddexp(total, part, out=total, where=~np.isnan(total))
-    total -= np.log(len(tasks))
+    for parts in map_in_threads(weigh, tasks, n_jobs):
+        for part in parts:
+            np.logaddexp(total, part, out=total, where=~np.isnan(total))
+    total -= np.log(n_draws * copies)
     return _steps(total)
 
 
@@ -127,8 +136,10 @@ def _joint(fit: Fit, v: FloatArray, g: FloatArray, n_jobs: int | None) -> FloatA
     slopes = log_slopes(fit.problem, v)
     slopes[np.isnan(v)] = 0.0
     v = np.where(np.isneginf(slopes), np.nan, v)  # an impossible value has its score already
-    rows = NewRows(np.where(np.isnan(v), g, v), fit)
-    steps = log_weights(rows, ~np.isnan(v), fit, n_jobs, copies=-(-_WEIGHTS // len(fit.draws)))
+    n_weights = min(max(_VALUES // max(len(fit.problem.names), 1), _FEWEST), _WEIGHTS)
+    few = fit.thinned(n_weights)
+    rows = NewRows(np.where(np.isnan(v), g, v), few)
+    steps = log_weights(rows, ~np.isnan(v), few, n_jobs, copies=max(round(n_weights / len(few.draws)), 1))
     return np.asarray(np.nansum(steps, axis=1) + slopes.sum(axis=1))
 
 

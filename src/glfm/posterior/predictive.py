@@ -24,6 +24,7 @@ from glfm.posterior.rows import NewRows, Rows, rows_for
 from glfm.posterior.spacing import blocks
 from glfm.posterior.uncertainty import cell_frame, ranked
 from glfm.sampling.draws import column_cells
+from glfm.sampling.progress import Answering, tracked
 from glfm.schema.conditions import Unseen
 
 Answer = Callable[[Cells], FloatArray]
@@ -49,13 +50,16 @@ class Predictive:
     ['cardiology', 'general', 'lung', 'surgery']
     """
 
-    def __init__(self, frame: Frame, rows: Rows, fit: Fit, unseen: Unseen = "error") -> None:
+    def __init__(
+        self, frame: Frame, rows: Rows, fit: Fit, unseen: Unseen = "error", progress: bool = False
+    ) -> None:
         self._frame = frame
         self._problem = fit.problem
         self._draws = fit.draws
         self._rows = rows
         self._seed = fit.seed
         self._unseen = unseen
+        self._progress = progress
 
     def __repr__(self) -> str:
         return (
@@ -160,14 +164,10 @@ class Predictive:
             frames = [self.complete(x) for x, _ in self._sampled(n)]
             return frames if n > 1 else frames[0]
         filled = {}
-        for d, name in enumerate(self._problem.names):
-            holes = self._holes[name]
-            if holes.size:
-                x = self._rows.x[:, d].copy()
-                x[holes] = self.kind(name).recorded(
-                    self._column(name, lambda cells: _point(cells, how), holes)
-                )
-                filled[name] = x
+        for name in self._tracked([name for name in self._problem.names if self._holes[name].size]):
+            x, holes = self._rows.x[:, self._problem.names.index(name)].copy(), self._holes[name]
+            x[holes] = self.kind(name).recorded(self._column(name, lambda cells: _point(cells, how), holes))
+            filled[name] = x
         return self.complete(filled)
 
     def shifted(
@@ -220,8 +220,7 @@ class Predictive:
         """Return the cells of some rows, with one component per draw."""
         d = self._problem.names.index(column)
         part = self._problem.slices[d]
-        locations = [self._rows.location(t, rows, part) for t in range(len(self._draws))]
-        return column_cells(self._draws, d, locations)
+        return column_cells(self._draws, d, list(self._rows.locations(rows, part)))
 
     def _column(self, column: str, answer: Answer, rows: NDArray[np.intp] | None = None) -> FloatArray:
         """Answer a question for a column, some rows at a time."""
@@ -231,7 +230,17 @@ class Predictive:
     def _columns(self, which: str, answer: Answer) -> dict[str, FloatArray]:
         """Answer a question for all columns for which an attribute of the kind is true."""
         kinds = self._problem.kinds
-        return {name: self._column(name, answer) for name in kinds if getattr(kinds[name], which)}
+        chosen = [name for name in kinds if getattr(kinds[name], which)]
+        return {name: self._column(name, answer) for name in self._tracked(chosen)}
+
+    def _tracked(self, names: Sequence[str]) -> Iterator[str]:
+        """Yield columns that are answered for, after all rows have been placed, and show how far that is."""
+        with Answering("predictive", self._progress):
+            for stage in tracked(self._rows.stages, len(self._rows.stages)):
+                if stage == "cells":
+                    yield from tracked(names, len(names))
+                elif names:
+                    self._rows.place()
 
     def _at(
         self, values: Any, which: str, answer: Callable[[Cells, FloatArray], FloatArray]
@@ -298,10 +307,12 @@ def _point(cells: Cells, how: How) -> FloatArray:
     return cells.mode()
 
 
-def predict(fit: Fit, X: Any = None, unseen: Unseen = "error", n_jobs: int | None = None) -> Predictive:
+def predict(
+    fit: Fit, X: Any = None, unseen: Unseen = "error", n_jobs: int | None = None, progress: bool = False
+) -> Predictive:
     """Return the predictive distribution of the rows of the fit, or of rows never seen."""
     frame, rows = rows_for(fit, X, unseen, n_jobs)
-    return Predictive(frame, rows, fit, unseen)
+    return Predictive(frame, rows, fit, unseen, progress)
 
 
 def impute(
@@ -312,6 +323,7 @@ def impute(
     unseen: Unseen = "error",
     n_jobs: int | None = None,
     seconds: float | None = None,
+    progress: bool = False,
 ) -> Any:
     """Return the table of the fit, or rows never seen, with the holes filled; see `GLFM.impute`."""
     if X is None and fit.partitions is not None:
@@ -320,7 +332,7 @@ def impute(
     if seconds is not None and isinstance(rows, NewRows):
         fit, n_passes = in_time(fit, rows.x, n_jobs, seconds)
         rows = NewRows(rows.x, fit, n_jobs, n_passes)
-    predictive = Predictive(frame, rows, fit, unseen)
+    predictive = Predictive(frame, rows, fit, unseen, progress)
     completed = predictive.impute(how, n)
     _warn_of_holes(predictive.left_empty())
     return completed

@@ -18,6 +18,7 @@ from glfm.kernels.row_streams import row_keys
 from glfm.kernels.singletons import MOST_SCORED
 from glfm.sampling.draws import Draw
 from glfm.sampling.problem import Problem
+from glfm.sampling.progress import tracked
 
 MAX_SINGLETONS = 1024  # features that only one row has, where max_features does not bound them
 
@@ -43,19 +44,27 @@ class CellIntervals:
         self._kinds = list(problem.kinds.values())
         low, high = np.empty(x.shape), np.empty(x.shape)
         for d, kind in enumerate(self._kinds):
-            interval = kind.interval(x[:, d], kind.initial_theta())
-            if interval is None:
+            theta = kind.initial_theta()
+            interval = kind.interval(x[:, d], theta)
+            if theta.size:
+                low[:, d] = high[:, d] = x[:, d]
+            elif interval is None:
                 low[:, d] = high[:, d] = kind.largest(x[:, d])
             else:
                 low[:, d], high[:, d], _ = interval
         self._initial = CellBounds(low, high, *problem.layout.cell_forms)
 
-    def bounds(self, draw: Draw, some: slice = _ALL) -> CellBounds:
-        """Return the bounds of some rows' cells, with the thresholds of a draw."""
-        low, high = self._initial.low[some].copy(), self._initial.high[some].copy()
+    def initial(self, some: slice = _ALL) -> CellBounds:
+        """Return the bounds of some rows' cells, with levels where bounds depend on thresholds."""
+        low, high = (np.ascontiguousarray(part[some]) for part in (self._initial.low, self._initial.high))
+        return self._initial._replace(low=low, high=high)
+
+    def bounds(self, draw: Draw) -> CellBounds:
+        """Return the bounds of all rows' cells, with the thresholds of a draw."""
+        low, high = self._initial.low.copy(), self._initial.high.copy()
         for d, kind in enumerate(self._kinds):
             theta = draw.thetas[d]
-            interval = kind.interval(self.x[some, d], theta) if theta.size else None
+            interval = kind.interval(self.x[:, d], theta) if theta.size else None
             if interval is not None:
                 low[:, d], high[:, d], _ = interval
         return self._initial._replace(low=low, high=high)
@@ -109,5 +118,6 @@ def map_in_threads(
     """Yield the results in the order of the tasks, with only a few tasks ahead of the consumer."""
     n_threads = n_jobs if n_jobs and n_jobs > 0 else os.cpu_count() or 1
     with ThreadPoolExecutor(n_threads) as pool:
-        for start in range(0, len(tasks), 2 * n_threads):
-            yield from pool.map(function, tasks[start : start + 2 * n_threads])
+        ahead = 2 * n_threads
+        parts = (pool.map(function, tasks[start : start + ahead]) for start in range(0, len(tasks), ahead))
+        yield from tracked((result for part in parts for result in part), len(tasks))

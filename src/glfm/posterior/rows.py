@@ -6,36 +6,36 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from glfm.frames.column import FloatArray
 from glfm.frames.frame import Frame
-from glfm.kernels.arrays import Keys, NewRowStates, RowPrior, RowStreams, ScaledDraw
-from glfm.kernels.new_rows import add_weights, draw_new_rows
+from glfm.kernels.arrays import Followed, Keys, RowPrior, RowStreams, StackedPriors
+from glfm.kernels.new_rows import follow_chain
 from glfm.kernels.row_streams import fill_streams
-from glfm.kernels.weights import row_means
+from glfm.kernels.stacked import add_features, add_scores
 from glfm.kinds.base import Noise
-from glfm.posterior.alignment import Alignment, match, match_scores
 from glfm.posterior.fit import Fit
 from glfm.posterior.row_inputs import (
     CellIntervals,
     content_keys,
     map_in_threads,
-    pass_work,
     room_for_singletons,
     salt_of,
-    scaled_draw,
 )
+from glfm.posterior.stacked_draws import part_of, priors_of, stack_of
+from glfm.sampling.draws import Draws
 from glfm.schema.conditions import Unseen, check_columns, check_unseen
 from glfm.schema.encoding import encode
 
 PASSES = 16  # Gibbs passes under the first draw of a chain
 _STEPS = 1  # under each of the others, which continues from the one before
 SCORE_PASSES, _SCORE_STEPS = 4, 2  # factors of these where features have scores
-_ROWS_AT_ONCE = 512  # rows that go through a chain together
+_ROWS_AT_ONCE = 512  # rows that go through a chain together, at most
+_CELLS_AT_ONCE = 20_000_000  # draws x rows x pseudo-columns
 
 
 class Rows(ABC):
@@ -48,11 +48,18 @@ class Rows(ABC):
     """
 
     x: FloatArray
+    #: In which an answer about the rows is found.
+    stages: ClassVar[tuple[str, ...]] = ("cells",)
+    _draws: Draws
 
     @property
     def n_rows(self) -> int:
         """How many rows there are."""
         return int(self.x.shape[0])
+
+    @abstractmethod
+    def place(self) -> None:
+        """Draw the features of the rows now, if they are not known, and not with the first question."""
 
     @abstractmethod
     def features(self, t: int) -> NDArray[np.bool_]:
@@ -70,6 +77,14 @@ class Rows(ABC):
     def location(self, t: int, rows: NDArray[np.intp], part: slice) -> FloatArray:
         """Return the means of some pseudo-columns of some rows under draw number `t`."""
 
+    def locations(self, rows: NDArray[np.intp], part: slice) -> FloatArray:
+        """Return the means of some pseudo-columns of some rows, draws x rows x pseudo-columns."""
+        return np.array([self.location(t, rows, part) for t in range(len(self._draws))])
+
+    @abstractmethod
+    def priors(self, which: slice, rows: NDArray[np.intp]) -> StackedPriors:
+        """Return `prior` under some draws of the stack that follow each other."""
+
     def project(self, t: int, rows: NDArray[np.intp], matrix: FloatArray) -> FloatArray:
         """Return the means of all pseudo-columns of some rows under draw number `t`, times a matrix."""
         return self.location(t, rows, slice(0, len(matrix))) @ matrix
@@ -86,6 +101,7 @@ class TrainingRows(Rows):
         self._problem = fit.rows
         self.x = self._problem.x
         self._draws = fit.draws
+        self._order = stack_of(fit).order
 
     def features(self, t: int) -> NDArray[np.bool_]:
         return self._draws[t].Z
@@ -106,6 +122,17 @@ class TrainingRows(Rows):
         max_singletons = np.where(problem.pinned_rows[rows], 0, room)
         return RowPrior(log_odds, float(np.log(draw.alpha / problem.n_rows)), max_singletons)
 
+    def place(self) -> None:
+        pass
+
+    def priors(self, which: slice, rows: NDArray[np.intp]) -> StackedPriors:
+        found = [self.prior(int(t), rows) for t in self._order[which]]
+        return StackedPriors(
+            np.hstack([one.log_odds for one in found]),
+            np.array([one.log_rate for one in found]),
+            np.column_stack([one.max_singletons for one in found]),
+        )
+
     def location(self, t: int, rows: NDArray[np.intp], part: slice) -> FloatArray:
         return self._draws[t].location(rows, part)
 
@@ -114,13 +141,17 @@ class TrainingRows(Rows):
 
 
 @dataclass(frozen=True, eq=False)
-class _DrawnRows:
-    """New rows under one draw, with the sum of their singletons' weights for the few that have any."""
+class _Placed:
+    """New rows under all draws of a stack; sums of singletons' weights, in units of noise, by draw and row.
+
+    Of the rows that have singletons under draw t, numbers are ``single[ends[t]:ends[t + 1]]``, in order.
+    """
 
     packed: NDArray[np.uint8]
-    with_singletons: NDArray[np.intp]
-    singleton_sum: FloatArray
-    scores: NDArray[np.float32] | None = None  # 0 where a feature is absent
+    scores: NDArray[np.float32]
+    ends: NDArray[np.intp]
+    single: NDArray[np.intp]
+    sums: FloatArray
 
 
 class NewRows(Rows):
@@ -133,11 +164,16 @@ class NewRows(Rows):
 
     A row follows each chain as the rows of the fit did: under the first draw it starts with the features of
     one of 64 random rows of the fit and makes 16 passes; under each of the others it continues from the draw
-    before, with the features that are found again (at least half of their rows in common), and makes one.
+    before, with the features that are found again (see `Stack.counterparts`), and makes one.
 
     What is drawn for a row is a function of the seed, the draws and the content of the row and, to tell
     copies of a row apart, of its number in `places`.
+
+    If `left_out` is the number of a row of the fit, the draws do not count it: features that it alone has are
+    those of nobody.
     """
+
+    stages: ClassVar[tuple[str, ...]] = ("rows", "cells")
 
     def __init__(
         self,
@@ -146,49 +182,62 @@ class NewRows(Rows):
         n_jobs: int | None = None,
         n_passes: int = PASSES,
         places: NDArray[np.intp] | None = None,
+        left_out: int | None = None,
     ) -> None:
         self.x = x
         self._problem = fit.problem
         self._draws = fit.draws
         self._seed = fit.seed
+        self._stack = stack_of(fit)
         self._n_jobs = n_jobs
         self._n_passes = n_passes
         self._places = places
+        self._left_out = left_out
+
+    def place(self) -> None:
+        _ = self._placed
 
     def features(self, t: int) -> NDArray[np.bool_]:
-        packed = self._drawn[t].packed
+        packed = self._placed.packed[self._stack.place[t]]
         return np.unpackbits(packed, axis=1, count=self._draws[t].n_features).astype(np.bool_)
 
     def prior(self, t: int, rows: NDArray[np.intp]) -> RowPrior:
-        problem, draw = self._problem, self._draws[t]
-        bias, n = int(problem.priors.bias), problem.n_rows + 1.0
-        odds = np.append(np.zeros(bias), np.log(draw.counts) - np.log(n - draw.counts))
-        room = np.full(rows.size, room_for_singletons(problem, draw.n_features))
-        return RowPrior(np.tile(odds, (rows.size, 1)), float(np.log(draw.alpha / n)), room)
+        at = int(self._stack.place[t])
+        one = priors_of(self._priors, self._stack.draws, slice(at, at + 1))
+        odds, room = np.repeat(one.log_odds, rows.size, axis=0), np.repeat(one.max_singletons[0], rows.size)
+        return RowPrior(odds, float(one.log_rate[0]), room)
+
+    def priors(self, which: slice, rows: NDArray[np.intp]) -> StackedPriors:
+        return priors_of(self._priors, self._stack.draws, which)
 
     def location(self, t: int, rows: NDArray[np.intp], part: slice) -> FloatArray:
-        drawn = self._drawn[t]
-        sorted_rows = drawn.with_singletons
-        at = np.searchsorted(sorted_rows, rows)
-        found = np.flatnonzero(at < sorted_rows.size)
-        found = found[sorted_rows[at[found]] == rows[found]]
-        out = np.zeros((rows.size, part.stop - part.start))
-        out[found] = drawn.singleton_sum[at[found], part]
-        bias = int(self._problem.priors.bias)
-        weights = np.ascontiguousarray(self._draws[t].weights[:, part])
-        if drawn.scores is None:
-            add_weights(drawn.packed[rows], weights, bias, out)
+        at = int(self._stack.place[t])
+        return np.asarray(self._located(slice(at, at + 1), rows, part)[0])
+
+    def locations(self, rows: NDArray[np.intp], part: slice) -> FloatArray:
+        return self._located(slice(0, len(self._draws)), rows, part)[self._stack.place]
+
+    def _located(self, which: slice, rows: NDArray[np.intp], part: slice) -> FloatArray:
+        """Return the means under some draws of the stack that follow each other."""
+        placed, draws = self._placed, part_of(self._stack.draws, which)
+        out = np.zeros((which.stop - which.start, rows.size, part.stop - part.start))
+        for i, t in enumerate(range(which.start, which.stop)):
+            single = placed.single[placed.ends[t] : placed.ends[t + 1]]
+            if single.size:
+                at = np.minimum(np.searchsorted(single, rows), single.size - 1)
+                found = np.flatnonzero(single[at] == rows)
+                out[i, found] = placed.sums[placed.ends[t] + at[found], part]
+        if placed.scores.size:
+            add_scores(placed.scores[which], draws, rows, part.start, out)
         else:
-            means = np.empty_like(out)
-            A = np.ones((rows.size, len(weights)))
-            A[:, bias:] = drawn.scores[rows]
-            row_means(A, len(weights), weights, 0, rows.size, means)
-            out += means
+            add_features(placed.packed[which], draws, rows, part.start, out)
+        out *= self._stack.noise[which, None, part]
         return out
 
     def activations(self, t: int) -> NDArray[Any]:
-        scores = self._drawn[t].scores
-        return self.features(t) if scores is None else scores
+        if not self._problem.priors.weighted:
+            return self.features(t)
+        return self._placed.scores[self._stack.place[t], :, : self._draws[t].n_features]
 
     def noise(self, rng: np.random.Generator, t: int, table: int) -> Noise:
         return _RowNoise(self._keys, salt_of(self._seed, self._draws[t], table))
@@ -200,103 +249,70 @@ class NewRows(Rows):
         return content_keys(self.x if self._places is None else np.column_stack([self.x, self._places]))
 
     @cached_property
-    def _drawn(self) -> list[_DrawnRows]:
-        """The rows under every draw: each thread takes some rows through one chain."""
-        chains: dict[int, list[int]] = {}
-        for t, draw in enumerate(self._draws):
-            chains.setdefault(draw.chain, []).append(t)
-        blocks = [slice(i, i + _ROWS_AT_ONCE) for i in range(0, max(self.n_rows, 1), _ROWS_AT_ONCE)]
-        cells = CellIntervals(self.x, self._problem)
-        pieces: list[list[_DrawnRows]] = [[] for _ in self._draws]
-        for chain in chains.values():
-            pairs = list(zip(chain, [None, *chain[:-1]], strict=True))
-            plans = list(map_in_threads(self._plan, pairs, self._n_jobs))
-            follow = partial(self._follow, plans, cells, self._keys)
-            for drawn in map_in_threads(follow, blocks, self._n_jobs):
-                for t, piece in zip(chain, drawn, strict=True):
-                    pieces[t].append(piece)
-        return [_joined(parts) for parts in pieces]
+    def _priors(self) -> StackedPriors:
+        return self._stack.priors if self._left_out is None else self._stack.priors_without(self._left_out)
 
-    def _plan(self, pair: tuple[int, int | None]) -> _Plan:
-        """Return the inputs of a draw, after the draw before it in the same chain."""
-        t, before = pair
-        draw, problem = self._draws[t], self._problem
-        partner = slopes = None
-        if before is not None and problem.priors.weighted:
-            partner, slopes = match_scores(draw, self._draws[before])
-        elif before is not None:
-            partner, alike = match(draw.Z, self._draws[before].Z)
-            partner = np.where(alike >= Alignment.ALIKE, partner, -1)
-        return _Plan(t, salt_of(self._seed, draw), scaled_draw(draw, problem), partner, slopes)
+    @cached_property
+    def _placed(self) -> _Placed:
+        """The rows under every draw: each thread takes some rows through one chain."""
+        cells, stack = CellIntervals(self.x, self._problem), self._stack
+        shape = (len(self._draws), self.n_rows)
+        packed = np.zeros((*shape, -(-stack.most_features // 8)), np.uint8)
+        scores = np.zeros((*shape, stack.most_features if self._problem.priors.weighted else 0), np.float32)
+        starts = [stack.rows_of_fit(chain.start, self._left_out) for chain in stack.chains]
+        size = max(_CELLS_AT_ONCE // max(len(self._draws) * self._problem.n_pseudo, 1), 1)
+        size = min(size, _ROWS_AT_ONCE)
+        blocks = [slice(i, min(i + size, self.n_rows)) for i in range(0, self.n_rows, size)]
+        tasks = [(some, c) for some in blocks for c in range(len(stack.chains))]
+        single, sums = [], []
+        for (some, c), found in zip(
+            tasks, map_in_threads(partial(self._follow, cells, starts), tasks, self._n_jobs), strict=True
+        ):
+            chain = stack.chains[c]
+            packed[chain, some], scores[chain, some] = found.packed, found.scores
+            t, n = np.nonzero(found.n_singletons)
+            single.append(np.column_stack([t + chain.start, n + some.start]))
+            sums.append(found.singleton_sum[t, n])
+        both = np.concatenate([np.empty((0, 2), np.intp), *single])
+        order = np.lexsort((both[:, 1], both[:, 0]))
+        ends = np.searchsorted(both[order, 0], np.arange(shape[0] + 1))
+        every = np.concatenate([np.empty((0, self._problem.n_pseudo)), *sums])
+        return _Placed(packed, scores, ends, both[order, 1], every[order])
 
     def _follow(
-        self, plans: Sequence[_Plan], cells: CellIntervals, keys: Keys, some: slice
-    ) -> list[_DrawnRows]:
+        self, cells: CellIntervals, starts: Sequence[NDArray[Any]], task: tuple[slice, int]
+    ) -> Followed:
         """Take some rows through the draws of a chain."""
-        problem, bias, weighted = self._problem, int(self._problem.priors.bias), self._problem.priors.weighted
+        some, c = task
+        stack, weighted, chain = self._stack, self._problem.priors.weighted, self._stack.chains[c]
         n_passes, n_steps = self._n_passes, _STEPS
         if weighted:
             n_passes, n_steps = SCORE_PASSES * n_passes, _SCORE_STEPS * n_steps
-        keys = keys[some]
-        A, n_singletons = np.empty((keys.size, 0), problem.dtype), np.zeros(keys.size, dtype=np.int64)
-        size, excess = np.zeros(keys.size), np.ones((keys.size, problem.n_pseudo))
-        out = []
-        for plan in plans:
-            draw, fresh = self._draws[plan.t], plan.partner is None
-            A = np.empty((keys.size, len(plan.scaled.weights)), A.dtype) if fresh else plan.carry(A)
-            singleton_sum = np.zeros((keys.size, problem.n_pseudo))
-            prior = self.prior(plan.t, np.zeros(keys.size, dtype=np.intp))
-            draw_new_rows(
-                RowStreams(keys, plan.salt),
-                cells.bounds(draw, some),
-                plan.scaled,
-                prior,
-                n_passes if fresh else n_steps,
-                draw.activations.astype(A.dtype) if fresh else A[:0],
-                NewRowStates(A, n_singletons, size, excess),
-                singleton_sum,
-                *pass_work(plan.scaled, prior, problem),
-            )
-            rows = np.flatnonzero(n_singletons)
-            sums = singleton_sum[rows] * problem.per_pseudo_column(plan.scaled.sd)
-            packed = np.packbits(A[:, bias:] != 0, axis=1)
-            scores = A[:, bias:].astype(np.float32) if weighted else None
-            out.append(_DrawnRows(packed, rows + some.start, sums, scores))
+        shape = (chain.stop - chain.start, some.stop - some.start)
+        out = Followed(
+            np.zeros((*shape, -(-stack.most_features // 8)), np.uint8),
+            np.zeros((*shape, stack.most_features if weighted else 0), np.float32),
+            np.zeros(shape, np.int64),
+            np.zeros((*shape, self._problem.n_pseudo)),
+        )
+        priors = priors_of(self._priors, stack.draws, chain)
+        partner, slopes = stack.counterparts
+        features = slice(stack.draws.ends[chain.start], stack.draws.ends[chain.stop])
+        follow_chain(
+            self._keys[some],
+            stack.salts()[chain],
+            cells.initial(some),
+            part_of(stack.draws, chain),
+            priors,
+            partner[features],
+            slopes[features],
+            starts[c],
+            n_passes,
+            n_steps,
+            out,
+            *stack.work(priors),
+        )
         return out
-
-
-@dataclass(frozen=True, eq=False)
-class _Plan:
-    """Inputs of one draw; `partner` has its features' counterparts in the draw before, or -1."""
-
-    t: int
-    salt: np.uint64
-    scaled: ScaledDraw
-    partner: NDArray[np.intp] | None
-    slopes: FloatArray | None = None
-
-    def carry(self, A: NDArray[Any]) -> NDArray[Any]:
-        """Return features under the draw before as features of this one, off without a counterpart."""
-        assert self.partner is not None
-        bias = self.scaled.bias
-        out = np.zeros((len(A), len(self.scaled.weights)), dtype=A.dtype)
-        out[:, :bias] = 1
-        known = np.flatnonzero(self.partner >= 0)
-        out[:, bias + known] = A[:, bias + self.partner[known]]
-        if self.slopes is not None:
-            out[:, bias:] *= self.slopes
-        return out
-
-
-def _joined(pieces: Sequence[_DrawnRows]) -> _DrawnRows:
-    """Concatenate blocks of rows."""
-    scores = [piece.scores for piece in pieces if piece.scores is not None]
-    return _DrawnRows(
-        np.concatenate([piece.packed for piece in pieces]),
-        np.concatenate([piece.with_singletons for piece in pieces]),
-        np.concatenate([piece.singleton_sum for piece in pieces]),
-        np.concatenate(scores) if scores else None,
-    )
 
 
 class _RowNoise:

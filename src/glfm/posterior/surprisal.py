@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,10 +20,11 @@ from glfm.posterior.joint_density import log_slopes, log_weights
 from glfm.posterior.leave_one_out import LeaveOneOutCells
 from glfm.posterior.rows import NewRows, Rows, rows_for
 from glfm.posterior.simulation import simulate_rows
-from glfm.posterior.spacing import blocks, thinned
+from glfm.posterior.spacing import blocks
+from glfm.sampling.progress import tracked
 from glfm.schema.conditions import Unseen
 
-MOST_DRAWS = 20  # evenly spaced ones: a surprisal is then off by about a tenth
+MOST_DRAWS = 8  # evenly spaced ones: what that changes is in the docstring of `GLFM.surprisal`
 _TYPICAL_ROWS = 200  # simulated ones, which say what is usual
 _TAIL = 0.05  # outside the expected interval, on each side
 
@@ -57,7 +59,7 @@ class Oddness:
     def surprisal(self) -> FloatArray:
         """Return the surprisal of every observed cell given the other cells of its row; NaN in the holes."""
         out = np.full(self.rows.x.shape, np.nan)
-        for some in blocks(np.arange(self.rows.n_rows)):
+        for some in self._blocks(np.arange(self.rows.n_rows)):
             left_out = LeaveOneOutCells(self.rows, some, self.fit, self.n_jobs)
             slopes = log_slopes(self.fit.problem, left_out.x)
             for d in range(left_out.x.shape[1]):
@@ -72,7 +74,7 @@ class Oddness:
         `which` are the rows to look at; a cell whose chance is `usual` or more is left out.
         """
         found: list[OddCell] = []
-        for some in blocks(np.arange(self.rows.n_rows) if which is None else which):
+        for some in self._blocks(np.arange(self.rows.n_rows) if which is None else which):
             left_out = LeaveOneOutCells(self.rows, some, self.fit, self.n_jobs)
             slopes = log_slopes(self.fit.problem, left_out.x)
             for d in range(left_out.x.shape[1]):
@@ -103,6 +105,15 @@ class Oddness:
         excess = steps - typical.mean(axis=0)
         n_seen = (~np.isnan(excess)).sum(axis=1)
         return np.where(n_seen > 0, np.nansum(excess, axis=1) / np.maximum(n_seen, 1), np.nan)
+
+    def _blocks(self, which: NDArray[np.intp]) -> Iterator[NDArray[np.intp]]:
+        """Yield rows that are answered for together, after all have been placed."""
+        for stage in tracked(self.rows.stages, len(self.rows.stages)):
+            if stage == "rows":
+                self.rows.place()
+                continue
+            parts = blocks(which)
+            yield from tracked(parts, len(parts))
 
     def _log_weights(self, rows: Rows) -> FloatArray:
         return log_weights(rows, ~np.isnan(rows.x), self.fit, self.n_jobs)
@@ -173,6 +184,6 @@ def odd_cells(
 
 def _oddness(fit: Fit, X: Any, unseen: Unseen, n_jobs: int | None) -> tuple[Frame, Oddness]:
     # Of a table of which a sample was fitted, all rows would take long: give them as X.
-    few = fit.of_sample.with_draws(thinned(fit.draws, MOST_DRAWS))
+    few = fit.of_sample.thinned(MOST_DRAWS)
     frame, rows = rows_for(few, X, unseen, n_jobs)
     return frame, Oddness(rows, few, n_jobs)

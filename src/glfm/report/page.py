@@ -16,6 +16,7 @@ from glfm.analysis.summary import Summary
 from glfm.errors import DataError
 from glfm.report.content import Content, collect
 from glfm.report.formatting import clipped, counted, number, percent
+from glfm.sampling.progress import tracked
 
 # Inside a script element only these characters could be read as markup or end it.
 _ESCAPES = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
@@ -34,7 +35,12 @@ def check_page(path: str | PathLike[str]) -> Path:
 def write(summary: Summary, path: str | PathLike[str], title: str | None = None) -> Path:
     """Write the report on a fit atomically, and return its path."""
     page = check_page(path)
-    data = render(collect(summary, title)).encode("utf-8", "replace")  # lone surrogates cannot be encoded
+    for step in tracked(("features", "dependence", "page"), 3):
+        if step == "page":
+            content = collect(summary, title)
+        else:
+            getattr(summary, step)  # kept for the page
+    data = render(content).encode("utf-8", "replace")  # lone surrogates cannot be encoded
     part = page.with_name(f".{page.name}.{os.getpid()}")
     try:
         try:

@@ -13,7 +13,7 @@ from glfm.kinds.base import Kind
 from glfm.posterior.fit import Fit
 from glfm.posterior.predictive import predict
 from glfm.posterior.rows import TrainingRows
-from glfm.posterior.spacing import blocks, spaced, thinned
+from glfm.posterior.spacing import blocks, spaced
 from glfm.posterior.surprisal import MOST_DRAWS, OddCell, Oddness, log_chance
 from glfm.report.formatting import chance, clipped, percent, value
 
@@ -64,7 +64,7 @@ def surprising_cells(summary: Summary) -> Surprise:
     looked = spaced(n_rows, max(_MOST_CELLS // n_columns, 1))
     most = max(_MOST_WORK // n_columns**2, 1)
     close = looked if looked.size <= most else _suspicious(summary.fit, looked, most)
-    few = summary.fit.with_draws(thinned(summary.fit.draws, MOST_DRAWS))
+    few = summary.fit.thinned(MOST_DRAWS)
     oddness = Oddness(TrainingRows(few), few)
     shown = [_cell(summary, one) for one in oddness.oddest(_MOST_SHOWN, close, _USUAL)]
     n_cells = int((~np.isnan(summary.fit.rows.x[looked])).sum())
@@ -79,7 +79,7 @@ def _suspicious(fit: Fit, rows: NDArray[np.intp], most: int) -> NDArray[np.intp]
     Half of them have the cell that is least expected by the features which were drawn given it, half the cell
     that is rarest in its column.
     """
-    few = fit.with_draws(thinned(fit.draws, _FIRST_DRAWS))
+    few = fit.thinned(_FIRST_DRAWS)
     predictive, x = predict(few.of_sample), fit.rows.x
     expected, usual = np.zeros(rows.size), np.zeros(rows.size)
     for d, name in enumerate(fit.problem.names):

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glfm.frames.column import FloatArray
+from glfm.kernels.stacked import count_bits
 from glfm.kinds.cells import Cells
 from glfm.sampling.layout import Layout
 from glfm.sampling.problem import LocalProblem
@@ -114,7 +115,13 @@ class Draw:
     @cached_property
     def counts(self) -> NDArray[np.int64]:
         """How many rows have each feature, without the bias."""
-        return np.asarray(self.Z.sum(axis=0, dtype=np.int64))
+        out = np.zeros(self.n_features, dtype=np.int64)
+        count_bits(self.packed, out)
+        return out
+
+    def features_of(self, row: int) -> NDArray[np.uint8]:
+        """Return which features a row has, as 0 or 1."""
+        return np.unpackbits(self.packed[row], count=self.n_features)
 
     @property
     def B(self) -> dict[str, FloatArray]:  # noqa: N802 - the paper's name

@@ -1,10 +1,27 @@
-"""Progress of the chains on the terminal: one bar each, with the time that is left."""
+"""Progress on stderr: one bar for each chain of a fit, or one for an answer, with the time that is left."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextvars import ContextVar
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
+
+_PATIENCE = 2.0  # seconds for which an answer may take without a word
+_EVERY = 20.0  # seconds between two lines in a file
+
+Item = TypeVar("Item")
+
+
+def _bars(*columns: Any) -> Any:
+    """Return bars of rich, each with the time that is left at its end."""
+    from rich.console import Console
+    from rich.progress import Progress as Bars
+    from rich.progress import TimeRemainingColumn
+
+    return Bars(*columns, TimeRemainingColumn(), console=Console(stderr=True))
 
 
 class Progress:
@@ -14,17 +31,13 @@ class Progress:
         self._bars: Any = None
         self._tasks: list[Any] = []
         if shown:
-            from rich.console import Console
-            from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-            from rich.progress import Progress as Bars
+            from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
 
-            self._bars = Bars(
+            self._bars = _bars(
                 TextColumn("chain {task.fields[number]}"),
                 BarColumn(),
                 MofNCompleteColumn(),
                 TextColumn("sweeps, {task.fields[features]} features, left"),
-                TimeRemainingColumn(),
-                console=Console(stderr=True),
             )
             self._tasks = [
                 self._bars.add_task("", total=n_sweeps, completed=sweep, number=chain, features=0)
@@ -51,3 +64,77 @@ class Progress:
         """Show where a chain is."""
         if self._bars is not None:
             self._bars.update(self._tasks[chain], completed=sweep, features=n_features)
+
+
+class Answering:
+    """Progress of one answer: nothing for a short one; then a bar, or a line now and then in a file.
+
+    What is inside `with Answering(...)` says how far it is by `tracked`, at any depth; of an answer that is a
+    part of another only the outer one is shown.
+    """
+
+    def __init__(self, what: str, shown: bool = True) -> None:
+        self._what, self._shown = what, shown
+        self._bars: Any = None
+        self._task: Any = None
+        self._token: Any = None
+        self._begin = self._said = time.monotonic()
+        self._low, self._high = 0.0, 1.0  # the part of the whole that is being done
+
+    def __enter__(self) -> Self:
+        if self._shown and _CURRENT.get() is None:
+            self._token = _CURRENT.set(self)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._token is not None:
+            _CURRENT.reset(self._token)
+        if self._bars is not None:
+            self._bars.stop()
+
+    def tracked(self, items: Iterable[Item], n: int) -> Iterator[Item]:
+        """Yield `n` items, each of which is one part of what is being done."""
+        low, high = self._low, self._high
+        try:
+            for i, item in enumerate(items):
+                self._low, self._high = (low + (high - low) * part / n for part in (i, i + 1))
+                yield item
+                self._show(low + (high - low) * (i + 1) / n)
+        finally:
+            self._low, self._high = low, high
+
+    def _show(self, done: float) -> None:
+        now = time.monotonic()
+        if now - self._begin < _PATIENCE or (done >= 1.0 and self._bars is None):
+            return
+        if sys.stderr.isatty():
+            if self._bars is None:
+                from rich.progress import BarColumn, TaskProgressColumn, TextColumn
+
+                self._bars = _bars(
+                    TextColumn(self._what), BarColumn(), TaskProgressColumn(), TextColumn("left")
+                )
+                self._task = self._bars.add_task("", total=1.0)
+                self._bars.start()
+            self._bars.update(self._task, completed=done)
+        elif now - self._said >= _EVERY:
+            self._said = now
+            _say(self._what, done, now - self._begin)
+
+
+_CURRENT: ContextVar[Answering | None] = ContextVar("answering", default=None)
+
+
+def tracked(items: Iterable[Item], n: int) -> Iterator[Item]:
+    """Yield `n` items, each a part of the answer that is being found, if one is shown."""
+    answering = _CURRENT.get()
+    yield from items if answering is None else answering.tracked(items, n)
+
+
+def _say(what: str, done: float, seconds: float) -> None:
+    """Write one line: how much is done after so many seconds, and how long the rest will take."""
+    left = seconds * (1.0 - done) / max(done, 1e-9)
+    words = f"{left:.0f} s" if left < 120.0 else f"{left / 60.0:.0f} min"
+    print(f"{what}: {done:.0%}, about {words} left", file=sys.stderr, flush=True)

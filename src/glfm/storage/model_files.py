@@ -13,6 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glfm import __version__
+from glfm.analysis.consensus import Axis, FoundAxes
+from glfm.analysis.effects import measured
+from glfm.analysis.field import metrics_of
+from glfm.analysis.summary import Findings
 from glfm.errors import DataError, FileError, GLFMError
 from glfm.frames.column import FloatArray
 from glfm.frames.edits import taken
@@ -28,7 +32,7 @@ from glfm.schema.encoding import encode
 from glfm.storage.archive import Reader, Writer, whole
 from glfm.storage.tables import pack, unpack
 
-_FORMAT, _VERSION = "glfm-model", 1
+_FORMAT, _VERSION = "glfm-model", 2  # 1: without what is known of features
 _SMALLEST, _LARGEST = 1e-151, 1e151  # of the numbers of a fit: their squares are numbers too
 
 
@@ -44,15 +48,24 @@ class Stage:
 # ---- writing
 
 
-def write(fit: Fit, path: str | PathLike[str], data: bool = True, stage: Stage | None = None) -> None:
-    """Write a fit to one file, with or without its training rows; a checkpoint also has its `stage`."""
+def write(
+    fit: Fit,
+    path: str | PathLike[str],
+    data: bool = True,
+    stage: Stage | None = None,
+    findings: Findings | None = None,
+) -> None:
+    """Write a fit to one file, with or without its training rows; a checkpoint also has its `stage`.
+
+    `findings` on the features of the fit are written beside it, so that readers need not look for them.
+    """
     if data and fit.frame is None:
         raise DataError("The model has not got its training rows here: save it with data=False.")
     writer = Writer()
     given = fit.settings["schema"]
     head: dict[str, Any] = {
         "format": _FORMAT,
-        "version": _VERSION,
+        "version": 1 if findings is None else _VERSION,
         "glfm": __version__,
         "parameters": {
             **{name: _plain(value) for name, value in fit.settings.items()},
@@ -88,6 +101,8 @@ def write(fit: Fit, path: str | PathLike[str], data: bool = True, stage: Stage |
         for d, counts in enumerate(fit.problem.facts.level_counts):
             writer.array(f"columns/{d}/counts", counts)
         writer.array("draws/log_likelihood", np.array([draw.log_likelihood for draw in fit.draws]))
+    if findings is not None:
+        head["features"] = _write_findings(writer, findings)
     writer.json("model", head)
     # Most of a checkpoint does not compress, and nobody should wait for it.
     writer.write(Path(path), compress=stage is None)
@@ -127,6 +142,22 @@ def _write_draws(writer: Writer, problem: Problem, draws: Draws) -> None:
         writer.array("draws/scores", np.empty(0, np.float32), *present)
 
 
+def _write_findings(writer: Writer, findings: Findings) -> dict[str, Any]:
+    found = findings.axes
+    thresholds = [np.nan if axis.threshold is None else axis.threshold for axis in found.axes]
+    more = [(axis.explained, axis.reproducibility, axis.stability) for axis in found.axes]
+    axes = np.column_stack([thresholds, np.array(more, dtype=np.float64).reshape(-1, 3)])
+    writer.array("features/scale", found.scales)
+    writer.array("features/center", found.center)
+    writer.array("features/direction", np.ascontiguousarray(found.directions))
+    writer.array("features/axis", axes)
+    if findings.effects is not None and findings.shares is not None:
+        writer.array("features/effect", findings.effects)
+        writer.array("features/share", findings.shares)
+    seen = findings.effects is not None
+    return {"axes": len(axes), "reported": found.n_reported, "effects": seen}
+
+
 def _write_chain(writer: Writer, i: int, chain: Chain) -> dict[str, Any]:
     state = chain.state
     arrays: dict[str, NDArray[Any]] = {"rng": state.rng, "Z": np.packbits(state.Z != 0, axis=1)}
@@ -157,10 +188,21 @@ def _joined(parts: Collection[FloatArray]) -> FloatArray:
 
 def read(path: str | PathLike[str], known: Collection[str]) -> tuple[Fit, Stage | None]:
     """Read a fit, and its stage if it is a checkpoint; `known` are the parameters of an estimator."""
+    return _read_all(path, known)[:2]
+
+
+def read_model(path: str | PathLike[str], known: Collection[str]) -> tuple[Fit, Findings | None]:
+    """Read a fit, and what the file says of its features, if it does."""
+    fit, _, findings = _read_all(path, known)
+    return fit, findings
+
+
+def _read_all(path: str | PathLike[str], known: Collection[str]) -> tuple[Fit, Stage | None, Findings | None]:
     with Reader(Path(path)) as reader:
         head = _head(reader, path)
         try:
-            found = _read(head, reader, known)
+            fit, stage = _read(head, reader, known)
+            findings = _read_findings(head, reader, fit.problem)
         except FileError:
             raise
         except GLFMError as error:
@@ -168,7 +210,7 @@ def read(path: str | PathLike[str], known: Collection[str]) -> tuple[Fit, Stage 
         except (LookupError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
             raise reader.error("what it says of the fit makes no sense") from error
         reader.finish()
-        return found
+        return fit, stage, findings
 
 
 def read_stage(path: str | PathLike[str]) -> Stage | None:
@@ -248,6 +290,28 @@ def _read_table(reader: Reader, head: dict[str, Any]) -> tuple[Frame, Whole | No
     if head["n_all"] != frame.n_rows or rows[0] < 0 or rows[-1] >= frame.n_rows or (np.diff(rows) <= 0).any():
         raise reader.error("its fit is of other rows than its table has")
     return taken(frame, rows.astype(np.intp)), Whole(frame, rows.astype(np.intp))
+
+
+def _read_findings(head: dict[str, Any], reader: Reader, problem: Problem) -> Findings | None:
+    stored = head.get("features")
+    if stored is None:
+        return None
+    n = whole(reader, stored["axes"], most=1000)
+    reported = whole(reader, stored["reported"], most=n)
+    width = sum(matrix.shape[1] for matrix, _ in metrics_of(problem))
+    scales = _finite(reader, "features/scale", (len(problem.names),), above=0.0)
+    center = _finite(reader, "features/center", (width,))
+    directions = _finite(reader, "features/direction", (width, n))
+    numbers = reader.array("features/axis", np.float64, (n, 4))
+    if np.isinf(numbers).any():
+        raise reader.error("its features are not those of a fit")
+    axes = [Axis(None if np.isnan(a) else a, b, c, d) for a, b, c, d in numbers.tolist()]
+    found = FoundAxes(scales, center, directions, axes, reported)
+    if stored["effects"] is not True:
+        return Findings(found)
+    shape = (5, reported, len(measured(problem.kinds)[0]) if reported else 0)
+    effects = reader.array("features/effect", np.float64, shape)
+    return Findings(found, effects, _finite(reader, "features/share", (reported,)))
 
 
 def _parameters(stored: dict[str, Any], reader: Reader, known: Collection[str]) -> dict[str, Any]:

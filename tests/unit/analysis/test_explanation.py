@@ -8,6 +8,7 @@ import pytest
 import glfm
 from glfm.analysis import explanation
 from glfm.errors import DataError, SchemaError
+from glfm.posterior.rows import NewRows
 from tables import QUICK, people
 
 ENDS = ["value", "lower", "upper"]
@@ -130,23 +131,25 @@ class TestExplain:
         # As a new row it would find that feature again.
         assert model.explain(people().loc["p3"], "hum").prediction["upper"] > 30.0
 
-    def test_a_row_is_taken_out_of_a_draw(self, model):
-        draw = model.draws_[5]
-        features = explanation.features_of_others(draw, 3)
-        fewer = explanation.without_row(draw, 3, features)
-        assert draw.n_features > fewer.n_features > 0  # the outlier's own feature is gone
-        np.testing.assert_array_equal(fewer.Z, np.delete(draw.Z, 3, axis=0)[:, features])
-        assert (fewer.Z.sum(axis=0) > 0).all()
-        np.testing.assert_array_equal(fewer.weights[1:], draw.weights[1:][features])
-        assert explanation.without_row(draw, None, explanation.features_of_others(draw, None)) is draw
-
-    def test_a_row_is_taken_out_of_a_draw_with_scores(self, weighted_model):
-        draw = weighted_model.draws_[0]
-        features = explanation.features_of_others(draw, 3)
-        fewer = explanation.without_row(draw, 3, features)
-        kept = np.append(0, 1 + features)
-        np.testing.assert_array_equal(fewer.activations, np.delete(draw.activations, 3, axis=0)[:, kept])
-        np.testing.assert_array_equal(fewer.Z, fewer.activations[:, 1:] != 0)
+    @pytest.mark.parametrize("name", ["people_model", "weighted_model"])
+    def test_a_row_is_taken_out_of_the_draws(self, name, request):
+        """The outlier has features of its own, which nobody has without it; it counts in no other."""
+        fit = request.getfixturevalue(name).fit_
+        row, everyone = 3, np.arange(1)
+        x = fit.rows.x[[row]]
+        rest, every = (NewRows(x, fit, 1, left_out=left_out) for left_out in (row, None))
+        alone = 0
+        for t, draw in enumerate(fit.draws):
+            bias = draw.weights.shape[0] - draw.n_features
+            counts = draw.Z.sum(axis=0) - draw.Z[row]
+            odds = rest.prior(t, everyone).log_odds[0, bias:]
+            with np.errstate(divide="ignore"):
+                np.testing.assert_allclose(odds, np.log(counts) - np.log(len(draw.Z) + 1.0 - counts))
+            assert not rest.features(t)[0, counts == 0].any()
+            alone += int((counts == 0).sum())
+            assert np.isfinite(every.prior(t, everyone).log_odds).all()
+        if name == "people_model":
+            assert alone > 0
 
     def test_a_hole_is_explained_as_it_is_imputed(self, model):
         for row, column in (("p5", "weight"), ("p6", "diet")):

@@ -49,6 +49,14 @@ class TestNeighbours:
         for some in ([0], [7], [3, 24, 11]):
             pd.testing.assert_frame_equal(answer(model, X.iloc[some]), whole.iloc[some], check_exact=True)
 
+    def test_nor_do_many_of_them(self, model):
+        """Sums over features are read from tables if there are many rows, and have the same bits."""
+        X = mixed(150, seed=7)
+        whole, alone = model.predictive(X), model.predictive(X.iloc[[20]])
+        for name in ("median", "mean"):
+            many, one = (getattr(answer, name)() for answer in (whole, alone))
+            pd.testing.assert_frame_equal(many.iloc[[20]], one, check_exact=True)
+
     def test_nor_does_the_order_of_columns(self, model, X):
         pd.testing.assert_frame_equal(model.transform(X[list(X)[::-1]]), model.transform(X), check_exact=True)
 

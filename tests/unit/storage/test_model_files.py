@@ -11,6 +11,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import glfm
+from glfm.analysis import consensus
 from glfm.errors import DataError
 from glfm.testing import assert_same_draws
 from tables import BRIEF, NOTED, mixed, noted
@@ -44,6 +45,15 @@ class TestRoundTrip:
         assert pages[0].read_bytes() == pages[1].read_bytes()
         assert again.plot.missing() is not None
 
+    def test_features_are_not_looked_for_again(self, model, path, monkeypatch):
+        wanted = model.effects(), model.transform(noted())
+        monkeypatch.setattr(consensus, "Whitened", None)
+        again = glfm.load(path)
+        pd.testing.assert_frame_equal(again.effects(), wanted[0])
+        pd.testing.assert_frame_equal(again.transform(noted()), wanted[1])
+        with pytest.raises(TypeError):  # format 1 does not have them
+            glfm.load(FORMAT_1).effects()
+
     def test_parameters(self, model, path):
         again, before = glfm.load(path).get_params(), model.get_params()
         assert again.pop("schema") == glfm.Schema(before.pop("schema"))
@@ -73,7 +83,7 @@ class TestRoundTrip:
                 name: np.load(file.open(f"draws/{name}.npy")) for name in ("n_features", "weights", "Z")
             }
             change = np.load(file.open("table/0/numbers.npy"))
-        assert (head["format"], head["version"], head["n_rows"]) == ("glfm-model", 1, 30)
+        assert (head["format"], head["version"], head["n_rows"]) == ("glfm-model", 2, 30)
         assert_array_equal(change, noted()["change"])
         row, byte = 0, 0
         for draw, n_features in zip(model.draws_, stored["n_features"], strict=True):
@@ -126,7 +136,12 @@ class TestWithoutRows:
 
     def test_no_row_is_in_the_file(self, model, tmp_path):
         with zipfile.ZipFile(model.save(tmp_path / "m.glfm", data=False)) as file:
-            assert not [n for n in file.namelist() if not n.startswith(("draws/", "columns/", "model."))]
+            assert not [
+                n for n in file.namelist() if not n.startswith(("draws/", "columns/", "features/", "model."))
+            ]
+            assert not {"features/effect.npy", "features/share.npy"} & set(
+                file.namelist()
+            )  # of observed cells
             everything = b"".join(map(file.read, file.namelist()))
         assert "é✓".encode() not in everything
         assert b"p17" not in everything

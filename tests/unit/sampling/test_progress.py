@@ -1,0 +1,86 @@
+"""How far an answer is: what is said, when, and where."""
+
+import io
+
+import pytest
+
+from glfm.sampling import progress
+from glfm.sampling.progress import Answering, tracked
+
+
+class Stderr(io.StringIO):
+    """A file, or a terminal."""
+
+    def __init__(self, terminal: bool) -> None:
+        super().__init__()
+        self.terminal = terminal
+
+    def isatty(self) -> bool:
+        return self.terminal
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """A clock that a test sets."""
+    now = [0.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    return now
+
+
+def said(monkeypatch, clock, seconds: float, shown: bool = True, n: int = 100) -> list[str]:
+    """Return the lines that an answer of `n` equal parts writes to a file."""
+    file = Stderr(False)
+    monkeypatch.setattr(progress.sys, "stderr", file)
+    with Answering("surprisal", shown):
+        for _ in tracked(range(n), n):
+            clock[0] += seconds / n
+    return file.getvalue().splitlines()
+
+
+def test_a_short_answer_says_nothing(monkeypatch, clock):
+    assert said(monkeypatch, clock, 1.0) == []
+
+
+def test_a_long_one_writes_a_line_now_and_then(monkeypatch, clock):
+    lines = said(monkeypatch, clock, 100.0)
+    assert lines == [
+        f"surprisal: {done} %, about {100 - done} s left".replace(" %", "%") for done in (20, 40, 60, 80)
+    ]
+
+
+def test_minutes(monkeypatch, clock):
+    assert said(monkeypatch, clock, 1000.0)[0] == "surprisal: 2%, about 16 min left"
+
+
+def test_no_progress(monkeypatch, clock):
+    assert said(monkeypatch, clock, 100.0, shown=False) == []
+
+
+def test_parts_of_parts(monkeypatch, clock):
+    """What is inside counts for its share of the whole, whoever asks for it."""
+    file = Stderr(False)
+    monkeypatch.setattr(progress.sys, "stderr", file)
+    with Answering("report"):
+        for _ in tracked(range(2), 2):
+            with Answering("predictive"):  # a part of the report
+                for _ in tracked("abcd", 4):
+                    clock[0] += 25.0
+    assert [line.split(",")[0] for line in file.getvalue().splitlines()] == [
+        f"report: {done}" for done in ("12%", "25%", "38%", "50%", "62%", "75%", "88%")
+    ]
+
+
+def test_a_bar_on_a_terminal(monkeypatch, clock):
+    file = Stderr(True)
+    monkeypatch.setattr(progress.sys, "stderr", file)
+    monkeypatch.setenv("TERM", "xterm")
+    with Answering("explain"):
+        for _ in tracked(range(4), 4):
+            clock[0] += 1.0
+    assert "explain" in file.getvalue()
+
+
+def test_results_are_the_same():
+    with Answering("x"):
+        assert list(tracked("abc", 3)) == list("abc")
+    assert list(tracked("abc", 3)) == list("abc")
