@@ -6,7 +6,7 @@ import pytest
 import glfm
 from glfm.datasets import make_clinic
 from glfm.posterior import surprisal
-from glfm.posterior.surprisal import MOST_DRAWS
+from glfm.posterior.surprisal import FEWEST_DRAWS
 
 STATED = 0.2  # nats: the root of the mean squared difference, see `GLFM.surprisal`
 
@@ -22,14 +22,15 @@ def off(model: glfm.GLFM, few: int, monkeypatch) -> float:
     """Return how far surprisals of few draws are from those of all, and check that all were asked."""
     both = []
     for most in (few, len(model.draws_)):
-        monkeypatch.setattr(surprisal, "MOST_DRAWS", most)
+        for name in ("FEWEST_DRAWS", "MOST_DRAWS"):
+            monkeypatch.setattr(surprisal, name, most)
         both.append(model.surprisal().to_numpy())
     return float(np.sqrt(np.nanmean(np.square(both[0] - both[1]))))
 
 
 def test_few_draws_are_near_all(model, monkeypatch):
-    assert len(model.draws_) > 5 * MOST_DRAWS
-    assert off(model, MOST_DRAWS, monkeypatch) < STATED
+    assert len(model.draws_) > 5 * FEWEST_DRAWS
+    assert off(model, FEWEST_DRAWS, monkeypatch) < STATED
 
 
 def test_one_draw_is_not(model, monkeypatch):

@@ -138,10 +138,10 @@ class Asking(Fitted):
 
         It is minus the log of the probability of a level or a count. That of another number is minus the log
         of its density on the pseudo-scale, where every column has a spread of about 1: units of measurement
-        do not matter, and values below 0 are possible. At most 8 draws, evenly spaced, are asked; under
-        each, the row makes two Gibbs passes without the cell, or eight if features have scores. On a table of
-        150 x 12 cells the answer is within 0.2 nats (root mean square) of that of all 120 draws. A row of the
-        fit is judged by the others.
+        do not matter, and values below 0 are possible. At most 20 draws, evenly spaced, are asked, fewer if
+        the fit has more than 5,000 cells, and 8 from 12,500 on; under each, the row makes two Gibbs passes
+        without the cell, or eight if features have scores. On a table of 150 x 12 cells the answer of 8 draws
+        is within 0.2 nats (root mean square) of that of all 120. A row of the fit is judged by the others.
 
         X is as in `predictive`; the frame has the rows of X and the modelled columns.
         """
@@ -174,7 +174,7 @@ class Asking(Fitted):
 
         It is minus the joint log density of the row's observed cells (numbers on the pseudo-scale, as in
         `surprisal`), less what is usual for these columns in rows that the model simulates, per observed
-        cell: rows with different holes can be compared. At most 8 draws, evenly spaced, are asked. NaN for a
+        cell: rows with different holes can be compared. As many draws are asked as in `surprisal`. NaN for a
         row without an observed cell. X is as in `predictive`.
 
         Returns

@@ -20,7 +20,6 @@ from glfm.sampling.transfer import carried
 from glfm.schema.encoding import encode
 
 _PROBE = 1024  # rows that are placed to learn how long that takes
-_FEWEST_PASSES = 4  # of a row that has little time
 
 
 def some_rows(fit: Fit, rows: NDArray[np.intp]) -> Fit:
@@ -52,7 +51,8 @@ def in_time(fit: Fit, x: FloatArray, n_jobs: int | None, seconds: float | None) 
     """Return a fit with as many draws as there is time to place rows under, and how many passes rows make.
 
     A row makes many passes under the first draw of a chain, and one under each of the others. Where time is
-    short there are fewer draws, then fewer passes, then fewer chains.
+    short, draws count for more than passes, and chains for more than draws: one draw is far too sure of what
+    it says.
     """
     if seconds is None or len(x) <= _PROBE:
         return fit, PASSES
@@ -62,9 +62,9 @@ def in_time(fit: Fit, x: FloatArray, n_jobs: int | None, seconds: float | None) 
     NewRows(x[spaced(len(x), _PROBE)], few, n_jobs).activations(0)
     per_pass = (time.monotonic() - begin) / (len(few.draws) - len(chains) + PASSES * len(chains))
     affordable = seconds / (per_pass * len(x) / _PROBE)  # passes of all rows
-    n_chains = int(min(len(chains), max(1, affordable // _FEWEST_PASSES)))
+    n_chains = int(min(len(chains), max(1, affordable)))
     each = affordable / n_chains
-    n_passes = int(min(PASSES, max(_FEWEST_PASSES, each / 2)))
-    n_draws = max(1, int(each - n_passes))
+    n_passes = int(min(PASSES, max(1, each / 4)))
+    n_draws = max(1, int(each) + 1 - n_passes)
     kept = [chain[i] for chain in chains[:n_chains] for i in spaced(len(chain), n_draws)]
     return fit.with_draws(kept), n_passes

@@ -24,7 +24,9 @@ from glfm.posterior.spacing import blocks
 from glfm.sampling.progress import tracked
 from glfm.schema.conditions import Unseen
 
-MOST_DRAWS = 8  # evenly spaced ones: what that changes is in the docstring of `GLFM.surprisal`
+#: Evenly spaced ones: few in large tables. What that changes is in the docstring of `GLFM.surprisal`.
+FEWEST_DRAWS, MOST_DRAWS = 8, 20
+_CELLS = 100_000  # cells of the fit times draws, from which on there are fewer
 _TYPICAL_ROWS = 200  # simulated ones, which say what is usual
 _TAIL = 0.05  # outside the expected interval, on each side
 
@@ -119,6 +121,12 @@ class Oddness:
         return log_weights(rows, ~np.isnan(rows.x), self.fit, self.n_jobs)
 
 
+def with_few_draws(fit: Fit) -> Fit:
+    """Return a fit with the draws that are asked: a function of the fit, whatever the rows are."""
+    n_cells = fit.problem.n_rows * max(len(fit.problem.names), 1)
+    return fit.thinned(min(max(_CELLS // n_cells, FEWEST_DRAWS), MOST_DRAWS))
+
+
 def log_chance(cells: Cells, x: FloatArray) -> FloatArray:
     """Return the log probability of a value at least as odd.
 
@@ -184,6 +192,6 @@ def odd_cells(
 
 def _oddness(fit: Fit, X: Any, unseen: Unseen, n_jobs: int | None) -> tuple[Frame, Oddness]:
     # Of a table of which a sample was fitted, all rows would take long: give them as X.
-    few = fit.of_sample.thinned(MOST_DRAWS)
+    few = with_few_draws(fit.of_sample)
     frame, rows = rows_for(few, X, unseen, n_jobs)
     return frame, Oddness(rows, few, n_jobs)

@@ -14,7 +14,7 @@ from glfm.posterior.fit import Fit
 from glfm.posterior.predictive import predict
 from glfm.posterior.rows import TrainingRows
 from glfm.posterior.spacing import blocks, spaced
-from glfm.posterior.surprisal import MOST_DRAWS, OddCell, Oddness, log_chance
+from glfm.posterior.surprisal import OddCell, Oddness, log_chance, with_few_draws
 from glfm.report.formatting import chance, clipped, percent, value
 
 _MOST_SHOWN = 20
@@ -64,7 +64,7 @@ def surprising_cells(summary: Summary) -> Surprise:
     looked = spaced(n_rows, max(_MOST_CELLS // n_columns, 1))
     most = max(_MOST_WORK // n_columns**2, 1)
     close = looked if looked.size <= most else _suspicious(summary.fit, looked, most)
-    few = summary.fit.thinned(MOST_DRAWS)
+    few = with_few_draws(summary.fit)
     oddness = Oddness(TrainingRows(few), few)
     shown = [_cell(summary, one) for one in oddness.oddest(_MOST_SHOWN, close, _USUAL)]
     n_cells = int((~np.isnan(summary.fit.rows.x[looked])).sum())
