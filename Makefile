@@ -92,6 +92,9 @@ golden: $(FRESH) ## pin the random stream anew, after a change that is meant
 demo: $(FRESH) ## fit the embedded clinic table and draw the picture
 	$(BIN)/glfm demo
 
+kernels: $(FRESH) ## write down which kernels a first fit needs, after a change of kernels (minutes)
+	$(BIN)/python tests/record_kernels.py
+
 bench: $(FRESH) ## speed: ratio to the floor, growth, start, memory, effective draws (minutes)
 	$(BIN)/python benchmarks/speed.py --output benchmarks/results/speed.json
 

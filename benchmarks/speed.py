@@ -264,24 +264,67 @@ def _frame(problem: Problem) -> pd.DataFrame:
     return pd.DataFrame(problem.x, columns=list(problem.names))
 
 
-def start_up() -> dict[str, float]:
-    """Return seconds of a first fit with nothing compiled, of the next process, and of the bare import."""
-    program = (
-        "import time; t = time.perf_counter(); import glfm; a = time.perf_counter() - t\n"
-        "from glfm.datasets import make_clinic\n"
-        "f = make_clinic(n_rows=60).frame\n"
-        "glfm.GLFM(n_warmup=1, n_draws=1, n_chains=1, progress=False).fit(f)\n"
-        "print(a, time.perf_counter() - t)"
+START = """
+import json, resource, sys, time, warnings
+begin = time.perf_counter()
+import glfm
+imported = time.perf_counter() - begin
+from numba.core import event
+warnings.simplefilter("ignore")
+frame = glfm.datasets.make_clinic().frame
+settings = {"n_chains": 2, "n_warmup": 20, "n_draws": 5, "random_state": 0, "progress": False}
+if sys.argv[2] == "alone":
+    settings["n_jobs"] = 1
+with event.install_recorder("numba:compile") as compiled:
+    if sys.argv[1] == "GLFM":
+        glfm.GLFM(**settings).fit(frame).impute()
+    else:
+        glfm.Imputer(**settings).fit(frame).transform(frame)
+used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+print(json.dumps({
+    "import": imported,
+    "processor": [one.ru_utime + one.ru_stime for one in used],
+    "seconds": time.perf_counter() - begin,
+    "compilations": sum(one.is_start for _, one in compiled.buffer),
+}))
+"""
+
+
+def start_up() -> dict[str, dict[str, dict[str, object]]]:
+    """Return what a first fit and completed table cost with nothing compiled, and in the next process.
+
+    "alone" compiles in one process (n_jobs=1), "cold" in two side by side, "warm" loads what "cold" has stored.
+    Processor seconds are those of the process and of the one that it has started; compilations are its own.
+    """
+    out: dict[str, dict[str, dict[str, object]]] = {}
+    for estimator in ("GLFM", "Imputer"):
+        with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
+            runs = {"alone": one, "cold": other, "warm": other}
+            out[estimator] = {name: _started(estimator, name, cache) for name, cache in runs.items()}
+    return out
+
+
+def _started(estimator: str, name: str, cache: str) -> dict[str, object]:
+    done = subprocess.run(
+        [sys.executable, "-c", START, estimator, name],
+        env={**os.environ, "NUMBA_CACHE_DIR": cache},
+        capture_output=True,
+        text=True,
+        check=True,
     )
-    with tempfile.TemporaryDirectory() as cache:
-        env = {**os.environ, "NUMBA_CACHE_DIR": cache}
-        runs = []
-        for _ in range(2):
-            printed = subprocess.run(
-                [sys.executable, "-c", program], env=env, capture_output=True, text=True, check=True
+    return dict(json.loads(done.stdout))
+
+
+def _start_text(start: dict[str, dict[str, dict[str, object]]]) -> str:
+    lines = []
+    for estimator, runs in start.items():
+        for name, run in runs.items():
+            own, other = run["processor"]
+            lines.append(
+                f"start of {estimator}, {name}: {own:.1f} + {other:.1f} s of processor, {run['seconds']:.1f} s, "
+                f"{run['compilations']} compilations"
             )
-            runs.append([float(part) for part in printed.stdout.split()])
-    return {"import": runs[1][0], "first_fit": runs[0][1], "next_process": runs[1][1]}
+    return "\n".join(lines)
 
 
 def memory(n_rows: int) -> dict[str, float]:
@@ -322,7 +365,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="smaller sizes, two tables")
     parser.add_argument("--output", type=Path)
+    parser.add_argument("--start", action="store_true", help="the start alone, put into the output")
     options = parser.parse_args()
+    if options.start:
+        start = start_up()
+        print(_start_text(start))
+        if options.output:
+            result = json.loads(options.output.read_text())
+            options.output.write_text(json.dumps({**result, "start": start}, indent=1) + "\n")
+        return
     result: dict[str, object] = {"machine": describe(), "quick": options.quick}
 
     cases = [(BINARY, 43_000, 20), (BINARY, 10_000, 10), (BINARY, 10_000, 20), (MIXED, 1_000, 10)]
@@ -341,7 +392,7 @@ def main() -> None:
     result["exponents"] = growth(options.quick)
     print("exponents: " + ", ".join(f"{k} {v:.2f}" for k, v in result["exponents"].items()), flush=True)
     result["start"] = start_up()
-    print("seconds: " + ", ".join(f"{k} {v:.1f}" for k, v in result["start"].items()), flush=True)
+    print(_start_text(result["start"]), flush=True)
     result["memory"] = memory(100_000 if options.quick else 1_000_000)
     print("memory: " + ", ".join(f"{k} {v:.1f}" for k, v in result["memory"].items()), flush=True)
     result["threshold_ess"] = threshold_ess()

@@ -114,8 +114,7 @@ def performance() -> str:
         + (" (5,000 to 500,000)" if not found["quick"] else "")
         + f", columns^{grow['columns']:.2f} (10 to 80; the last step alone columns^{grow['columns, cells']:.2f}), "
         f"features^{grow['features']:.2f} (10 to 60).",
-        f"- `import glfm` takes {start['import']:.2f} s; a first fit with nothing compiled {start['first_fit']:.0f} s, "
-        f"the first fit of the next process {start['next_process']:.1f} s.",
+        f"- `import glfm` takes {start['GLFM']['warm']['import']:.2f} s.",
         f"- A fit of {memory['rows']:,} rows of 20 mixed columns, two chains at once, peaks at {memory['peak_gib']:.1f} "
         f"GiB ({memory['before_gib']:.1f} before it starts): {memory['bytes_per_cell']:.0f} bytes per cell. A draw that is "
         f"kept takes {memory['mib_per_draw']:.1f} MiB: thin accordingly.",
@@ -126,6 +125,20 @@ def performance() -> str:
         f"{new['sweeps_per_draw']:.1f} times a sweep over as many rows.",
         f"- {found['wide']['rows']:,} rows of {found['wide']['columns']} mixed columns, default settings: "
         f"{found['wide']['minutes']:.1f} minutes.",
+        "",
+        "A first fit of the generated clinic and its completed table, few sweeps. Alone: nothing is compiled, one "
+        "process (`n_jobs=1`). Cold: nothing is compiled, a second process helps. Warm: the next process.",
+        "",
+        "| | start | seconds of processor | of which in the second process | seconds | compilations here |",
+        "|---|---|---:|---:|---:|---:|",
+    ]
+    for estimator, runs in start.items():
+        for name, run in runs.items():
+            own, other = run["processor"]
+            lines.append(
+                f"| `{estimator}` | {name} | {own + other:.1f} | {other:.1f} | {run['seconds']:.1f} | {run['compilations']} |"
+            )
+    lines += [
         "",
         *answers(found.get("answers")),
         "Effective draws per second; of noise variances and thresholds the worst column:",

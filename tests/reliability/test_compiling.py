@@ -57,3 +57,40 @@ def test_one_kernel_compiled_anew(compiled: tuple[Path, dict[str, Any]]) -> None
         path.unlink()
     assert draws(cache) == here
     assert all(path.exists() for path in removed), "the kernel was to be compiled again"
+
+
+FIRST_FIT = """
+import hashlib, sys, warnings, glfm
+from numba.core import event
+warnings.simplefilter("ignore")
+frame = glfm.datasets.make_clinic(100).frame
+model = glfm.GLFM(n_chains=2, n_warmup=10, n_draws=5, random_state=0, progress=False, n_jobs=int(sys.argv[1]))
+with event.install_recorder("numba:compile") as compiled:
+    done = model.fit(frame).impute()
+print(hashlib.sha256(done.to_csv().encode()).hexdigest(), sum(one.is_start for _, one in compiled.buffer))
+"""
+
+
+def first_fit(cache: Path, n_jobs: int) -> tuple[str, int]:
+    """Return the completed table of a first fit, as a hash, and how much its own process compiled."""
+    done = subprocess.run(
+        [sys.executable, "-c", FIRST_FIT, str(n_jobs)],
+        env={**os.environ, "NUMBA_CACHE_DIR": str(cache)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    digest, n_compiled = done.stdout.split()
+    return digest, int(n_compiled)
+
+
+@pytest.mark.skipif(len(getattr(os, "sched_getaffinity", lambda _: [0])(0)) < 2, reason="one core")
+def test_two_processes_compile_side_by_side(tmp_path: Path) -> None:
+    """With one job no second process is started; with two it takes over a part of the work."""
+    alone, n_alone = first_fit(tmp_path / "alone", 1)
+    helped, n_helped = first_fit(tmp_path / "helped", 2)
+    assert helped == alone
+    assert 0 < n_helped < 0.8 * n_alone
+    again, n_again = first_fit(tmp_path / "helped", 2)
+    assert again == alone
+    assert n_again < 0.1 * n_alone, "what the second process stored was to be loaded"

@@ -79,7 +79,8 @@ class GLFM(Exploring, Completing, Asking, Changing, MixedTableEstimator):
     n_warmup, n_draws, thin
         Each chain makes n_warmup + n_draws * thin sweeps and keeps n_draws of them.
     n_jobs
-        Threads; None: one per chain and core. Draws do not depend on it.
+        Threads; None: one per chain and core. Draws do not depend on it. With 1, a first fit also compiles
+        the sampler without the help of a second process.
     random_state
         A seed. The same seed gives the same draws.
     progress

@@ -19,6 +19,7 @@ from glfm.errors import FileError, FitWarning, SchemaError
 from glfm.sampling.chain import Chain
 from glfm.sampling.pace import shortened
 from glfm.sampling.parameters import Shared
+from glfm.sampling.preparation import Preparation, files_of, needed
 from glfm.sampling.priors import Schedule
 from glfm.sampling.problem import LocalProblem, Problem
 from glfm.sampling.progress import Progress
@@ -95,6 +96,10 @@ class Engine(ABC):
         """Whether the sampler is ready to run where the chains do."""
         return all(chain.sampler.is_compiled for chain in chains)
 
+    def preparation(self, chains: Sequence[Chain], n_jobs: int | None) -> Preparation:
+        """Return what prepares compiled code beside the chains: here nothing."""
+        return Preparation([])
+
     def run(
         self,
         chains: Sequence[Chain],
@@ -114,14 +119,15 @@ class Engine(ABC):
         workers = self.threads(n_jobs, len(chains))
         seconds = None if time_budget is None else time_budget * workers / len(chains)
         failure: KeyboardInterrupt | FileError | None = None
-        with Progress(
-            [chain.state.sweep for chain in chains], chains[0].schedule.n_sweeps, progress
-        ) as shown:
+        with (
+            Progress([chain.state.sweep for chain in chains], chains[0].schedule.n_sweeps, progress) as shown,
+            self.preparation(chains, n_jobs) as preparation,
+        ):
             pool = self.open(chains, n_jobs, keeper)
             limit = _Limit(seconds, keeper is None)
             futures = self._start(chains, workers, stop, shown, limit, pool)
             try:
-                self._watch(chains, futures, shown, keeper)
+                self._watch(chains, futures, shown, keeper, preparation)
             except (KeyboardInterrupt, FileError) as error:
                 failure = error
             finally:
@@ -182,7 +188,12 @@ class Engine(ABC):
         return futures
 
     def _watch(
-        self, chains: Sequence[Chain], futures: Sequence[Future[None]], shown: Progress, keeper: Keeper | None
+        self,
+        chains: Sequence[Chain],
+        futures: Sequence[Future[None]],
+        shown: Progress,
+        keeper: Keeper | None,
+        preparation: Preparation,
     ) -> None:
         """Wait for the chains, or for the first that fails, and write them when a checkpoint is due."""
         begin = last = time.monotonic()
@@ -196,6 +207,11 @@ class Engine(ABC):
                 explained = True
                 if not self.is_compiled(chains):
                     shown.say("Compiling the sampler, which happens once per installation ...")
+            if explained and preparation.n_missing:
+                compiled = self.is_compiled(chains)
+                shown.prepare(
+                    preparation.n_missing if compiled else preparation.n_done, preparation.n_missing
+                )
             if keeper is not None and time.monotonic() - last >= keeper.every:
                 keeper.save(chains)
                 last = time.monotonic()
@@ -283,6 +299,13 @@ class LocalEngine(Engine):
     def close(self, pool: Any) -> None:
         if pool is not None:
             pool.shutdown(wait=False)
+
+    def preparation(self, chains: Sequence[Chain], n_jobs: int | None) -> Preparation:
+        """Return a second process for the kernels of these chains, unless one core was asked for."""
+        chain = chains[0]
+        parallel = "weighted" if chain.problem.priors.weighted else "parallel"
+        sampler = parallel if chain.n_shards else "collapsed"
+        return Preparation(needed(sampler, files_of(chain.problem.kinds.values())), helped=n_jobs != 1)
 
 
 def _finish_early(chains: Sequence[Chain], how: str, planned: Schedule) -> None:

@@ -1,4 +1,4 @@
-"""Progress on stderr: one bar for each chain of a fit, or one for an answer, with the time that is left."""
+"""Progress on stderr: bars for chains and compiled code, or for an answer, with the time that is left."""
 
 from __future__ import annotations
 
@@ -30,17 +30,18 @@ class Progress:
     def __init__(self, done: Sequence[int], n_sweeps: int, shown: bool = True) -> None:
         self._bars: Any = None
         self._tasks: list[Any] = []
+        self._compiled: Any = None
         if shown:
             from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
 
             self._bars = _bars(
-                TextColumn("chain {task.fields[number]}"),
+                TextColumn("{task.description}"),
                 BarColumn(),
                 MofNCompleteColumn(),
-                TextColumn("sweeps, {task.fields[features]} features, left"),
+                TextColumn("{task.fields[what]}, left"),
             )
             self._tasks = [
-                self._bars.add_task("", total=n_sweeps, completed=sweep, number=chain, features=0)
+                self._bars.add_task(f"chain {chain}", total=n_sweeps, completed=sweep, what=_sweeps(0))
                 for chain, sweep in enumerate(done, start=1)
             ]
 
@@ -63,7 +64,21 @@ class Progress:
     def update(self, chain: int, sweep: int, n_features: int) -> None:
         """Show where a chain is."""
         if self._bars is not None:
-            self._bars.update(self._tasks[chain], completed=sweep, features=n_features)
+            self._bars.update(self._tasks[chain], completed=sweep, what=_sweeps(n_features))
+
+    def prepare(self, done: int, total: int) -> None:
+        """Show how much of the compiled code is there; all of it ends the bar."""
+        if self._bars is None or (self._compiled is None and done >= total):
+            return
+        if self._compiled is None:
+            self._compiled = self._bars.add_task(
+                "preparing compiled code", total=total, what="kernels, once per installation"
+            )
+        self._bars.update(self._compiled, completed=done, visible=done < total)
+
+
+def _sweeps(n_features: int) -> str:
+    return f"sweeps, {n_features} features"
 
 
 class Answering:

@@ -1,0 +1,233 @@
+"""Compiled code for a first fit, made by a second process while this one compiles the rest.
+
+Numba compiles one function at a time and keeps the machine code on disk. A second process goes through the
+kernels that a fit will need from the last to the first; what it has stored, this process loads. Which of them
+compiles a kernel makes no difference to the draws. Where none can be started, this process compiles all.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterable, Sequence
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from glfm.kernels import arrays
+from glfm.kernels.jit import Kernel
+from glfm.kinds.base import Kind
+
+FILE = Path(__file__).with_name("needed_kernels.json")
+_ENOUGH = 10  # kernels that are missing: fewer are compiled before a second process has started
+_KINDS = "glfm.kinds."
+
+
+class Needed(NamedTuple):
+    """A kernel, and its arguments as text: see `example`."""
+
+    module: str
+    name: str
+    arguments: list[Any]
+
+    @property
+    def kernel(self) -> Kernel | None:
+        """The kernel, or None where nothing is compiled."""
+        found = getattr(import_module(self.module), self.name, None)
+        return found if isinstance(found, Kernel) else None
+
+
+@cache
+def _recorded() -> dict[str, list[Needed]]:
+    return {
+        sampler: [Needed(*one) for one in found] for sampler, found in json.loads(FILE.read_text()).items()
+    }
+
+
+def needed(sampler: str, files: Iterable[str]) -> list[Needed]:
+    """Return the kernels of a fit and of imputing its holes, in the order in which they are needed.
+
+    Parameters
+    ----------
+    sampler
+        "collapsed", "parallel" or "weighted".
+    files
+        Of the package of kinds, those with the kinds of the table: see `files_of`.
+    """
+    chosen = {f"{_KINDS}{name}" for name in files}
+    return [
+        one
+        for one in _recorded().get(sampler, [])
+        if not one.module.startswith(_KINDS) or one.module in chosen
+    ]
+
+
+def files_of(kinds: Iterable[Kind]) -> list[str]:
+    """Return the names of the files that some kinds, and the classes below them, come from."""
+    modules = {base.__module__ for kind in kinds for base in type(kind).__mro__}
+    return sorted(module.removeprefix(_KINDS) for module in modules if module.startswith(_KINDS))
+
+
+def example(text: Any) -> Any:
+    """Return an argument of the type that a text names.
+
+    "float64" is a number, "float64:2C" an array of two contiguous dimensions, "float64:2A" a strided one, and
+    ["Rows", ...] a named tuple.
+    """
+    if text is None:
+        return None
+    if isinstance(text, list):
+        return getattr(arrays, text[0])(*map(example, text[1:]))
+    dtype, _, form = text.partition(":")
+    if not form:
+        return np.ones(1, dtype)[0]
+    n_axes, layout = int(form[:-1]), form[-1]
+    if layout == "A":
+        return np.zeros((4,) * n_axes, dtype)[(slice(None, None, 2),) * n_axes]
+    return np.zeros((2,) * n_axes, dtype, order=layout)
+
+
+def missing(kernels: Iterable[Needed]) -> list[Needed]:
+    """Return those that are neither compiled in this process nor stored since their file changed."""
+    folders: dict[str, dict[str, float]] = {}
+    found = []
+    for one in kernels:
+        if _is_compiled(one):
+            continue
+        assert one.kernel is not None
+        function, folder = one.kernel.py_func, one.kernel.stats.cache_path
+        if folder not in folders:
+            folders[folder] = _stored(folder)
+        # As Numba names the files of its cache; a test looks for them.
+        name = f"{one.module.rpartition('.')[2]}.{one.name}-{function.__code__.co_firstlineno}"
+        if folders[folder].get(name, -1.0) < _changed(function.__code__.co_filename):
+            found.append(one)
+    return found
+
+
+def _is_compiled(one: Needed) -> bool:
+    return one.kernel is None or bool(one.kernel.signatures)
+
+
+def _stored(folder: str) -> dict[str, float]:
+    """Return when each kernel in a folder was stored."""
+    try:
+        with os.scandir(folder) as files:
+            return {
+                file.name.partition(".py")[0]: file.stat().st_mtime
+                for file in files
+                if file.name.endswith(".nbi")
+            }
+    except OSError:
+        return {}
+
+
+def _changed(file: str) -> float:
+    try:
+        return os.stat(file).st_mtime
+    except OSError:  # in an archive
+        return 0.0
+
+
+class Preparation:
+    """The second process, while it is needed: nothing if most kernels are there or none can be started.
+
+    Parameters
+    ----------
+    kernels
+        In the order in which this process will need them.
+    helped
+        False never starts a process.
+    """
+
+    def __init__(self, kernels: Iterable[Needed], helped: bool = True) -> None:
+        self._missing = missing(kernels)
+        self._stored: set[str] = set()
+        self._process: subprocess.Popen[str] | None = None
+        self._reader: threading.Thread | None = None
+        self._helped = helped and len(self._missing) >= _ENOUGH and _has_room()
+
+    @property
+    def n_missing(self) -> int:
+        """How many kernels were missing at the start."""
+        return len(self._missing)
+
+    @property
+    def n_done(self) -> int:
+        """How many of them are there now."""
+        return sum(f"{one.module}.{one.name}" in self._stored or _is_compiled(one) for one in self._missing)
+
+    @property
+    def is_helped(self) -> bool:
+        """Whether a second process was started."""
+        return self._process is not None
+
+    def __enter__(self) -> Self:
+        if self._helped:
+            try:
+                self._process = subprocess.Popen(
+                    [sys.executable, "-P", "-m", __name__, json.dumps(self._missing)],
+                    env=_environment(),
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.DEVNULL,
+                    text=True,
+                    start_new_session=True,  # Ctrl-C is for this process, which ends the other
+                )
+            except (OSError, ValueError, RuntimeError):  # not allowed here: compile alone
+                return self
+            self._reader = threading.Thread(target=self._read, name="glfm-preparation", daemon=True)
+            self._reader.start()
+        return self
+
+    def _read(self) -> None:
+        assert self._process is not None
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            self._stored.add(line.strip())
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._process is not None and self._reader is not None:
+            self._process.terminate()
+            self._process.wait()
+            self._reader.join()
+            assert self._process.stdout is not None
+            self._process.stdout.close()
+
+
+def _has_room() -> bool:
+    """Whether there is a core for a second process, and this one is not itself one of many."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return cores > 1 and bool(sys.executable) and multiprocessing.parent_process() is None
+
+
+def _environment() -> dict[str, str]:
+    """Return that of a process which imports this very package."""
+    home = str(Path(__file__).parents[2])
+    before = os.environ.get("PYTHONPATH")
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([home, before] if before else [home])}
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Compile kernels from the last to the first, and print the name of each that is stored."""
+    parent = os.getppid()
+    for one in reversed([Needed(*found) for found in json.loads(arguments[0])]):
+        if os.getppid() != parent:  # which has ended, and so needs nothing
+            return
+        if one.kernel is not None:
+            one.kernel.prepare(tuple(map(example, one.arguments)))
+            print(f"{one.module}.{one.name}", flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
