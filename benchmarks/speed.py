@@ -273,8 +273,6 @@ from numba.core import event
 warnings.simplefilter("ignore")
 frame = glfm.datasets.make_clinic().frame
 settings = {"n_chains": 2, "n_warmup": 20, "n_draws": 5, "random_state": 0, "progress": False}
-if sys.argv[2] == "alone":
-    settings["n_jobs"] = 1
 with event.install_recorder("numba:compile") as compiled:
     if sys.argv[1] == "GLFM":
         glfm.GLFM(**settings).fit(frame).impute()
@@ -293,20 +291,19 @@ print(json.dumps({
 def start_up() -> dict[str, dict[str, dict[str, object]]]:
     """Return what a first fit and completed table cost with nothing compiled, and in the next process.
 
-    "alone" compiles in one process (n_jobs=1), "cold" in two side by side, "warm" loads what "cold" has stored.
-    Processor seconds are those of the process and of the one that it has started; compilations are its own.
+    Processor seconds are those of the process and of the one that it has started to compile beside it;
+    compilations are its own.
     """
     out: dict[str, dict[str, dict[str, object]]] = {}
     for estimator in ("GLFM", "Imputer"):
-        with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
-            runs = {"alone": one, "cold": other, "warm": other}
-            out[estimator] = {name: _started(estimator, name, cache) for name, cache in runs.items()}
+        with tempfile.TemporaryDirectory() as cache:
+            out[estimator] = {name: _started(estimator, cache) for name in ("cold", "warm")}
     return out
 
 
-def _started(estimator: str, name: str, cache: str) -> dict[str, object]:
+def _started(estimator: str, cache: str) -> dict[str, object]:
     done = subprocess.run(
-        [sys.executable, "-c", START, estimator, name],
+        [sys.executable, "-c", START, estimator],
         env={**os.environ, "NUMBA_CACHE_DIR": cache},
         capture_output=True,
         text=True,

@@ -126,8 +126,8 @@ def performance() -> str:
         f"- {found['wide']['rows']:,} rows of {found['wide']['columns']} mixed columns, default settings: "
         f"{found['wide']['minutes']:.1f} minutes.",
         "",
-        "A first fit of the generated clinic and its completed table, few sweeps. Alone: nothing is compiled, one "
-        "process (`n_jobs=1`). Cold: nothing is compiled, a second process helps. Warm: the next process.",
+        "A fit of the generated clinic with few sweeps, and its completed table. Cold: nothing is compiled, and a second "
+        "process helps. Warm: the next process.",
         "",
         "| | start | seconds of processor | of which in the second process | seconds | compilations here |",
         "|---|---|---:|---:|---:|---:|",

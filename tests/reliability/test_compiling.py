@@ -93,4 +93,4 @@ def test_two_processes_compile_side_by_side(tmp_path: Path) -> None:
     assert 0 < n_helped < 0.8 * n_alone
     again, n_again = first_fit(tmp_path / "helped", 2)
     assert again == alone
-    assert n_again < 0.1 * n_alone, "what the second process stored was to be loaded"
+    assert n_again == 0, "what the second process stored was to be loaded"

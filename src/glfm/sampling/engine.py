@@ -206,7 +206,7 @@ class Engine(ABC):
             if not explained and time.monotonic() - begin > _PATIENCE:
                 explained = True
                 if not self.is_compiled(chains):
-                    shown.say("Compiling the sampler, which happens once per installation ...")
+                    shown.say("Preparing compiled code, which happens once per installation ...")
             if explained and preparation.n_missing:
                 compiled = self.is_compiled(chains)
                 shown.prepare(

@@ -71,9 +71,7 @@ class Progress:
         if self._bars is None or (self._compiled is None and done >= total):
             return
         if self._compiled is None:
-            self._compiled = self._bars.add_task(
-                "preparing compiled code", total=total, what="kernels, once per installation"
-            )
+            self._compiled = self._bars.add_task("compiled code", total=total, what="once per installation")
         self._bars.update(self._compiled, completed=done, visible=done < total)
 
 
