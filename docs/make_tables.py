@@ -127,17 +127,15 @@ def performance() -> str:
         f"{found['wide']['minutes']:.1f} minutes.",
         "",
         "A fit of the generated clinic with few sweeps, and its completed table. Cold: nothing is compiled, and a second "
-        "process helps. Warm: the next process.",
+        "process helps. Warm: the next process. Measured by `speed.py --start` on a busy machine, so in seconds of processor.",
         "",
-        "| | start | seconds of processor | of which in the second process | seconds | compilations here |",
-        "|---|---|---:|---:|---:|---:|",
+        "| | start | here | in the second process | compilations here |",
+        "|---|---|---:|---:|---:|",
     ]
     for estimator, runs in start.items():
         for name, run in runs.items():
             own, other = run["processor"]
-            lines.append(
-                f"| `{estimator}` | {name} | {own + other:.1f} | {other:.1f} | {run['seconds']:.1f} | {run['compilations']} |"
-            )
+            lines.append(f"| `{estimator}` | {name} | {own:.1f} | {other:.1f} | {run['compilations']} |")
     lines += [
         "",
         *answers(found.get("answers")),
