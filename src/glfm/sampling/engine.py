@@ -116,11 +116,12 @@ class Engine(ABC):
         fails, all are stopped and the error is raised.
         """
         stop, planned = threading.Event(), [chain.schedule for chain in chains]
+        swept = [chain.state.sweep for chain in chains]
         workers = self.threads(n_jobs, len(chains))
         seconds = None if time_budget is None else time_budget * workers / len(chains)
         failure: KeyboardInterrupt | FileError | None = None
         with (
-            Progress([chain.state.sweep for chain in chains], chains[0].schedule.n_sweeps, progress) as shown,
+            Progress(swept, chains[0].schedule.n_sweeps, progress, time_budget) as shown,
             self.preparation(chains, n_jobs) as preparation,
         ):
             pool = self.open(chains, n_jobs, keeper)

@@ -25,9 +25,27 @@ def _bars(*columns: Any) -> Any:
 
 
 class Progress:
-    """Bars on stderr, or nothing at all; `done` are the sweeps that each chain has made before."""
+    """Bars on stderr for each chain and all of them, or nothing; in a file also a line now and then.
 
-    def __init__(self, done: Sequence[int], n_sweeps: int, shown: bool = True) -> None:
+    Parameters
+    ----------
+    done
+        The sweeps that each chain has made before.
+    n_sweeps
+        How many each will have made.
+    shown
+        Whether anything is shown.
+    seconds
+        A time budget, which the time left does not exceed.
+    """
+
+    def __init__(
+        self, done: Sequence[int], n_sweeps: int, shown: bool = True, seconds: float | None = None
+    ) -> None:
+        self._done, self._first, self._total = list(done), sum(done), n_sweeps * len(done)
+        self._begin = self._said = time.monotonic()
+        self._seconds = seconds
+        self._all: Any = None
         self._bars: Any = None
         self._tasks: list[Any] = []
         self._compiled: Any = None
@@ -44,6 +62,10 @@ class Progress:
                 self._bars.add_task(f"chain {chain}", total=n_sweeps, completed=sweep, what=_sweeps(0))
                 for chain, sweep in enumerate(done, start=1)
             ]
+            if len(done) > 1:
+                self._all = self._bars.add_task(
+                    "all", total=self._total, completed=self._first, what=self._of_all()
+                )
 
     def __enter__(self) -> Self:
         if self._bars is not None:
@@ -65,6 +87,23 @@ class Progress:
         """Show where a chain is."""
         if self._bars is not None:
             self._bars.update(self._tasks[chain], completed=sweep, what=_sweeps(n_features))
+            self._done[chain] = sweep
+            self._update_all()
+
+    def _update_all(self) -> None:
+        done, now = sum(self._done), time.monotonic()
+        if self._all is not None:
+            self._bars.update(self._all, completed=done, what=self._of_all())
+        share = (done - self._first) / max(self._total - self._first, 1)
+        if not sys.stderr.isatty() and now - self._said >= _EVERY and share > 0.0:
+            self._said = now
+            _say("sampling", share, now - self._begin, self._seconds)
+
+    def _of_all(self) -> str:
+        if self._seconds is None:
+            return "sweeps"
+        left = max(0.0, self._seconds - (time.monotonic() - self._begin))
+        return f"sweeps, {left:.0f} s of the time budget"
 
     def prepare(self, done: int, total: int) -> None:
         """Show how much of the compiled code is there; all of it ends the bar."""
@@ -146,8 +185,9 @@ def tracked(items: Iterable[Item], n: int) -> Iterator[Item]:
     yield from items if answering is None else answering.tracked(items, n)
 
 
-def _say(what: str, done: float, seconds: float) -> None:
-    """Write one line: how much is done after so many seconds, and how long the rest will take."""
+def _say(what: str, done: float, seconds: float, most: float | None = None) -> None:
+    """Write one line: how much is done after so many seconds, and how long the rest, of `most`, will take."""
     left = seconds * (1.0 - done) / max(done, 1e-9)
+    left = left if most is None else min(left, max(most - seconds, 0.0))
     words = f"{left:.0f} s" if left < 120.0 else f"{left / 60.0:.0f} min"
     print(f"{what}: {done:.0%}, about {words} left", file=sys.stderr, flush=True)

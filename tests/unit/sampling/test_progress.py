@@ -5,7 +5,7 @@ import io
 import pytest
 
 from glfm.sampling import progress
-from glfm.sampling.progress import Answering, tracked
+from glfm.sampling.progress import Answering, Progress, tracked
 
 
 class Stderr(io.StringIO):
@@ -84,3 +84,25 @@ def test_results_are_the_same():
     with Answering("x"):
         assert list(tracked("abc", 3)) == list("abc")
     assert list(tracked("abc", 3)) == list("abc")
+
+
+def sampled(monkeypatch, clock, seconds: float | None) -> list[str]:
+    """Return the lines about two chains of 100 sweeps each, one a second, that are written to a file."""
+    file = Stderr(False)
+    monkeypatch.setattr(progress.sys, "stderr", file)
+    with Progress([0, 0], 100, seconds=seconds) as shown:
+        for sweep in range(1, 101):
+            clock[0] += 1.0
+            for chain in range(2):
+                shown.update(chain, sweep, 3)
+    return [line for line in file.getvalue().splitlines() if line.startswith("sampling")]
+
+
+def test_chains_write_a_line_now_and_then(monkeypatch, clock):
+    lines = sampled(monkeypatch, clock, None)
+    assert lines[0].startswith("sampling: 20%, about 8")
+    assert len(lines) == 5
+
+
+def test_the_time_left_is_within_the_budget(monkeypatch, clock):
+    assert sampled(monkeypatch, clock, 50.0)[0] == "sampling: 20%, about 30 s left"
