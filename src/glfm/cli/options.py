@@ -76,6 +76,7 @@ NDraws = Annotated[int, typer.Option("--draws", help="Draws kept per chain.")]
 NJobs = Annotated[int | None, typer.Option("--jobs", help="Threads; default: one per chain and core.")]
 _FOR_FILLING = 0.35  # share of a time budget for filling holes and writing the table
 _SECONDS_PER_ROW = 2e-3  # of a time budget, below which features without scores are filled in better
+_LARGE_FILE = 2**23  # bytes
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
 
@@ -162,6 +163,7 @@ class Fitting:
         from glfm.files import read_table
 
         plain = self.model()
+        self._say_that_it_reads(data)
         frame = read_table(data, na=self.na, schema=plain.schema, clean=self.clean)
         hurried = self.time_budget is not None and self.time_budget < _SECONDS_PER_ROW * len(frame)
         weighted = False if hurried else "auto"
@@ -199,9 +201,15 @@ class Fitting:
         """Return the table in a file, after printing the estimated cost of fitting it."""
         from glfm.files import read_table
 
+        self._say_that_it_reads(data)
         frame = read_table(data, na=self.na, schema=model.schema, clean=self.clean)
         self.announce(model, frame)
         return frame
+
+    def _say_that_it_reads(self, data: Path) -> None:
+        """Print what is being read, if that will take seconds."""
+        if not self.quiet and data.is_file() and data.stat().st_size > _LARGE_FILE:
+            typer.echo(f"glfm: reading {data.name}, {data.stat().st_size / 2**20:.0f} MiB.", err=True)
 
     def announce(self, model: GLFM, frame: Any) -> None:
         """Print the estimated cost of fitting a table on stderr, unless --quiet is given."""
