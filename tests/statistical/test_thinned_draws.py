@@ -1,11 +1,11 @@
-"""Surprisal of eight draws beside that of all: the error that the docs state, and draws that are too few."""
+"""Answers of some draws beside those of all: the errors that the docs state, and draws that are too few."""
 
 import numpy as np
 import pytest
 
 import glfm
 from glfm.datasets import make_clinic
-from glfm.posterior import surprisal
+from glfm.posterior import rows, surprisal
 from glfm.posterior.surprisal import FEWEST_DRAWS
 
 STATED = 0.2  # nats: the root of the mean squared difference, see `GLFM.surprisal`
@@ -26,6 +26,20 @@ def off(model: glfm.GLFM, few: int, monkeypatch) -> float:
             monkeypatch.setattr(surprisal, name, most)
         both.append(model.surprisal().to_numpy())
     return float(np.sqrt(np.nanmean(np.square(both[0] - both[1]))))
+
+
+def off_for_new_rows(model: glfm.GLFM, few: int, monkeypatch) -> float:
+    """Return how far probabilities of new rows under few draws are from those under all."""
+    new, both = make_clinic(60, seed=1).frame.drop(columns="ward"), []
+    for most in (few, len(model.draws_)):
+        monkeypatch.setattr(rows, "MOST_DRAWS", most)
+        both.append(model.predictive(new.assign(ward=None)).proba("ward").to_numpy())
+    return float(np.sqrt(np.mean(np.square(both[0] - both[1]))))
+
+
+def test_new_rows_under_some_draws(model, monkeypatch):
+    assert off_for_new_rows(model, 60, monkeypatch) < 0.02
+    assert off_for_new_rows(model, 2, monkeypatch) > 0.05
 
 
 def test_few_draws_are_near_all(model, monkeypatch):

@@ -16,7 +16,7 @@ An axis whose positions fall into two groups is a feature that a row has or has 
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
@@ -310,6 +310,10 @@ class Consensus:
                 out[some] += self.memberships(rows, int(t), some)
         return out / self._field.draws.size
 
+    def activations_of_new(self, rows: Located) -> FloatArray:
+        """Return `activations` of rows that know the draws of `few` only."""
+        return self.activations(_Renumbered(rows, {int(t): i for i, t in enumerate(self.draws)}))
+
     @cached_property
     def probabilities(self) -> FloatArray:
         """`activations` of the rows of the fit."""
@@ -381,3 +385,20 @@ def _splits(n_groups: int) -> list[tuple[list[int], list[int]]]:
 def _resamples(n_rows: int) -> list[NDArray[np.intp]]:
     rng = np.random.default_rng(0)
     return [rng.integers(n_rows, size=n_rows).astype(np.intp) for _ in range(_N_RESAMPLED)]
+
+
+class _Renumbered:
+    """Rows that know some draws, asked by the numbers that these have among all."""
+
+    def __init__(self, rows: Located, place: Mapping[int, int]) -> None:
+        self._rows, self._place = rows, place
+
+    @property
+    def n_rows(self) -> int:
+        return self._rows.n_rows
+
+    def location(self, t: int, rows: NDArray[np.intp], part: slice) -> FloatArray:
+        return self._rows.location(self._place[t], rows, part)
+
+    def project(self, t: int, rows: NDArray[np.intp], matrix: FloatArray) -> FloatArray:
+        return self._rows.project(self._place[t], rows, matrix)

@@ -186,9 +186,12 @@ class Summary:
         return pd.DataFrame(table, index=pd.Index(np.arange(1, each.size + 1), name="features"))
 
     def activations(self, rows: Rows) -> dict[str, FloatArray]:
-        """Return the probability of each feature for each row, and the mean place on each scale."""
+        """Return the probability of each feature for each row, and the mean place on each scale.
+
+        Rows never seen are placed under the draws of `consensus.few`.
+        """
         of_fit = isinstance(rows, TrainingRows)
-        share = self.consensus.probabilities if of_fit else self.consensus.activations(rows)
+        share = self.consensus.probabilities if of_fit else self.consensus.activations_of_new(rows)
         return {name: share[:, k] for k, name in enumerate(self.names)}
 
     # ---- patterns

@@ -25,7 +25,8 @@ class Completing(Fitted):
         X
             Rows never seen, with the columns of the fit in any order; None: the rows of the fit. Nothing is
             refitted, and the answer for a row does not depend on the rows beside it: rows with the same
-            content get the same answer.
+            content get the same answer. They are placed under at most 100 of the draws, evenly spaced, which
+            moves a mean by about a tenth of the spread of draws.
         """
         return predict(self._fit, self._table(X), self.unseen, self.n_jobs, self.progress)
 

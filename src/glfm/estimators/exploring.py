@@ -53,7 +53,7 @@ class Exploring(TransformerMixin, Fitted):  # type: ignore[misc]
 
     def _activations(self, X: Any) -> Any:
         summary = self._summary
-        frame, rows = rows_for(self.fit_, self._table(X), self.unseen, self.n_jobs)
+        frame, rows = rows_for(summary.consensus.few, self._table(X), self.unseen, self.n_jobs)
         features = frame.new(summary.activations(rows))
         return features if frame.is_named else features.to_numpy()
 

@@ -20,7 +20,7 @@ from glfm.kinds.cells import Cells
 from glfm.notebook import text_table
 from glfm.posterior.fit import Fit
 from glfm.posterior.placing import in_time
-from glfm.posterior.rows import NewRows, Rows, rows_for
+from glfm.posterior.rows import NewRows, Rows, asked_draws, rows_for
 from glfm.posterior.spacing import blocks
 from glfm.posterior.uncertainty import cell_frame, ranked
 from glfm.sampling.draws import column_cells
@@ -311,6 +311,7 @@ def predict(
     fit: Fit, X: Any = None, unseen: Unseen = "error", n_jobs: int | None = None, progress: bool = False
 ) -> Predictive:
     """Return the predictive distribution of the rows of the fit, or of rows never seen."""
+    fit = asked_draws(fit, X)
     frame, rows = rows_for(fit, X, unseen, n_jobs)
     return Predictive(frame, rows, fit, unseen, progress)
 
@@ -328,6 +329,7 @@ def impute(
     """Return the table of the fit, or rows never seen, with the holes filled; see `GLFM.impute`."""
     if X is None and fit.partitions is not None:
         return fit.partitions.impute(fit, how, n)
+    fit = asked_draws(fit, X, n)
     frame, rows = rows_for(fit, X, unseen, n_jobs)
     if seconds is not None and isinstance(rows, NewRows):
         fit, n_passes = in_time(fit, rows.x, n_jobs, seconds)

@@ -26,11 +26,13 @@ from glfm.posterior.row_inputs import (
     room_for_singletons,
     salt_of,
 )
+from glfm.posterior.spacing import thinned
 from glfm.posterior.stacked_draws import part_of, priors_of, stack_of
 from glfm.sampling.draws import Draws
 from glfm.schema.conditions import Unseen, check_columns, check_unseen
 from glfm.schema.encoding import encode
 
+MOST_DRAWS = 100  # evenly spaced ones, under which rows never seen are placed
 PASSES = 16  # Gibbs passes under the first draw of a chain
 _STEPS = 1  # under each of the others, which continues from the one before
 SCORE_PASSES, _SCORE_STEPS = 4, 2  # factors of these where features have scores
@@ -335,6 +337,14 @@ class _RowNoise:
         self._salt = (self._salt + 1) % 2**64  # the next call, the next numbers
         fill_streams(RowStreams(self._keys, np.uint64(self._salt)), normals, uniforms)
         return normals, uniforms
+
+
+def asked_draws(fit: Fit, X: Any, least: int = 1) -> Fit:
+    """Return the fit with the draws that are asked about some rows: about rows never seen, some of many."""
+    most = max(MOST_DRAWS, least)
+    if (X is None and fit.whole is None) or len(fit.draws) <= most:
+        return fit
+    return fit.with_draws(thinned(fit.draws, most))
 
 
 def rows_for(fit: Fit, X: Any, unseen: Unseen, n_jobs: int | None = None) -> tuple[Frame, Rows]:
