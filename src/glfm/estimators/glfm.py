@@ -233,8 +233,8 @@ class GLFM(Exploring, Completing, Asking, Changing, MixedTableEstimator):
     ) -> NDArray[np.intp] | None:
         """Return the rows to run the chains over, if not over all: as asked for, or as time allows."""
         n_rows, is_free = fit.problem.n_rows, checkpointing.path is None and checkpointing.resume is None
-        is_local = isinstance(fit.problem, LocalProblem) and not engine.only_shards
-        is_local = is_local and fit.rows.pinned is None
+        is_local = isinstance(fit.problem, LocalProblem) and fit.problem.pinned is None
+        is_local = is_local and not engine.only_shards and fit.frame is not None
         if sample is not None:
             check_sample(sample)
             if not (is_free and is_local):

@@ -154,9 +154,10 @@ class Categorical(LevelledKind):
     def probabilities_under(
         self, locations: FloatArray, variances: FloatArray, thetas: Sequence[FloatArray]
     ) -> FloatArray:
-        flat = locations / np.sqrt(variances)[:, None, None]
-        p = self.probabilities(np.ascontiguousarray(flat).reshape(-1, flat.shape[2]), 1.0, np.empty(0))
-        return p.reshape(*flat.shape[:2], p.shape[1])
+        n_draws, n_rows, width = locations.shape
+        scaled = np.ascontiguousarray(locations / np.sqrt(variances)[:, None, None])
+        p = self.probabilities(scaled.reshape(n_draws * n_rows, width), 1.0, np.empty(0))
+        return p.reshape(n_draws, n_rows, p.shape[1])
 
     def metric(self, counts: NDArray[np.int64]) -> tuple[FloatArray, float]:
         """Return the first order of 2 sqrt(probability): many levels weigh as much as two.

@@ -31,6 +31,7 @@ WORKS = {
     "odd_cells": lambda m: m.odd_cells(),
     "predictive": lambda m: m.predictive().interval(),
     "report": lambda m: m.report(Path(tempfile.mkdtemp()) / "report.html"),
+    "score": lambda m: m.score(table()),
     "remove": lambda m: m.remove([3], n_warmup=2, n_draws=2),
     "sensitivity": lambda m: m.sensitivity("a", [0.0, 1.0], n=2),
     "similarity": lambda m: m.similarity(),

@@ -72,7 +72,7 @@ class TestTrouble:
         self.is_usable_and_resumable(model, frame, gone / "run.ckpt")
 
     def is_usable_and_resumable(self, model, frame, path):
-        assert len(model.draws_) >= 2
+        assert len(model.draws_) >= 1
         assert not model.impute().isna().any().any()
         found = model_files.read(path, model.get_params())[0]
         sweeps = [chain.state.sweep for chain in found.chains]
