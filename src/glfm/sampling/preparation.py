@@ -24,7 +24,7 @@ import numpy as np
 
 from glfm.kernels import arrays
 from glfm.kernels.jit import Kernel
-from glfm.kinds.base import Kind
+from glfm.kinds import KINDS, Kind
 
 FILE = Path(__file__).with_name("needed_kernels.json")
 _ENOUGH = 10  # kernels that are missing: fewer are compiled before a second process has started
@@ -62,17 +62,15 @@ def needed(sampler: str, files: Iterable[str]) -> list[Needed]:
     files
         Of the package of kinds, those with the kinds of the table: see `files_of`.
     """
-    chosen = {f"{_KINDS}{name}" for name in files}
-    return [
-        one
-        for one in _recorded().get(sampler, [])
-        if not one.module.startswith(_KINDS) or one.module in chosen
-    ]
+    of_others = set(files_of(KINDS.values())) - set(files)
+    left_out = {f"{_KINDS}{name}" for name in of_others}
+    return [one for one in _recorded().get(sampler, []) if one.module not in left_out]
 
 
-def files_of(kinds: Iterable[Kind]) -> list[str]:
+def files_of(kinds: Iterable[Kind | type[Kind]]) -> list[str]:
     """Return the names of the files that some kinds, and the classes below them, come from."""
-    modules = {base.__module__ for kind in kinds for base in type(kind).__mro__}
+    classes = [kind if isinstance(kind, type) else type(kind) for kind in kinds]
+    modules = {base.__module__ for one in classes for base in one.__mro__}
     return sorted(module.removeprefix(_KINDS) for module in modules if module.startswith(_KINDS))
 
 
