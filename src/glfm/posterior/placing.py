@@ -56,15 +56,23 @@ def in_time(fit: Fit, x: FloatArray, n_jobs: int | None, seconds: float | None) 
     """
     if seconds is None or len(x) <= _PROBE:
         return fit, PASSES
-    begin = time.monotonic()
-    chains = fit.draws.by_chain()
-    few = fit.with_draws([draw for chain in chains for draw in chain[:2]])
-    NewRows(x[spaced(len(x), _PROBE)], few, n_jobs).activations(0)
-    per_pass = (time.monotonic() - begin) / (len(few.draws) - len(chains) + PASSES * len(chains))
-    affordable = seconds / (per_pass * len(x) / _PROBE)  # passes of all rows
-    n_chains = int(min(len(chains), max(1, affordable)))
-    each = affordable / n_chains
+    chains, probe = fit.draws.by_chain(), x[spaced(len(x), _PROBE)]
+    one, two = (fit.with_draws([draw for chain in chains for draw in chain[:n]]) for n in (1, 2))
+    NewRows(probe[:2], two, n_jobs, 1).activations(0)  # compiles
+    once, often = (_seconds(probe, some, n_jobs, n) for some, n in ((one, 1), (two, PASSES)))
+    per_pass = max(often - once, 1e-9) / (PASSES * len(chains))
+    start = max(once / len(chains) - per_pass, 0.0)  # of a row under the first draw of a chain
+    affordable = seconds * _PROBE / len(x)
+    n_chains = int(min(len(chains), max(1, affordable // (start + per_pass))))
+    each = (affordable / n_chains - start) / per_pass
     n_passes = int(min(PASSES, max(1, each / 4)))
     n_draws = max(1, int(each) + 1 - n_passes)
     kept = [chain[i] for chain in chains[:n_chains] for i in spaced(len(chain), n_draws)]
     return fit.with_draws(kept), n_passes
+
+
+def _seconds(x: FloatArray, fit: Fit, n_jobs: int | None, n_passes: int) -> float:
+    """Return how long it takes to place some rows."""
+    begin = time.monotonic()
+    NewRows(x, fit, n_jobs, n_passes).activations(0)
+    return time.monotonic() - begin

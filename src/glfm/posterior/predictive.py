@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
@@ -329,10 +330,12 @@ def impute(
     """Return the table of the fit, or rows never seen, with the holes filled; see `GLFM.impute`."""
     if X is None and fit.partitions is not None:
         return fit.partitions.impute(fit, how, n)
+    begin = time.monotonic()
     fit = asked_draws(fit, X, n)
     frame, rows = rows_for(fit, X, unseen, n_jobs)
     if seconds is not None and isinstance(rows, NewRows):
-        fit, n_passes = in_time(fit, rows.x, n_jobs, seconds)
+        left = max(seconds - (time.monotonic() - begin), 0.0)
+        fit, n_passes = in_time(fit, rows.x, n_jobs, left)
         rows = NewRows(rows.x, fit, n_jobs, n_passes)
     predictive = Predictive(frame, rows, fit, unseen, progress)
     completed = predictive.impute(how, n)
