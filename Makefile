@@ -97,6 +97,8 @@ kernels: $(FRESH) ## write down which kernels a first fit needs, after a change 
 
 bench: $(FRESH) ## speed: ratio to the floor, growth, start, memory, effective draws (minutes)
 	$(BIN)/python benchmarks/speed.py --output benchmarks/results/speed.json
+	$(BIN)/python benchmarks/first_hour.py --output benchmarks/results/first_hour.json
+	$(BIN)/python docs/make_tables.py
 
 bench-heldout: $(FRESH) ## held-out log-likelihood on four real tables (half an hour; needs GLFM_DATA)
 	$(BIN)/python benchmarks/heldout.py --output benchmarks/results/heldout.json

@@ -1,4 +1,4 @@
-"""How fast a sweep is, how its cost grows, how many effective draws it gives, and how long the start takes.
+"""How fast a sweep is, how its cost grows, and how many effective draws it gives.
 
     GLFM_DATA=... python benchmarks/speed.py [--quick] [--output benchmarks/results/speed.json]
 
@@ -312,18 +312,6 @@ def _started(estimator: str, cache: str) -> dict[str, object]:
     return dict(json.loads(done.stdout))
 
 
-def _start_text(start: dict[str, dict[str, dict[str, object]]]) -> str:
-    lines = []
-    for estimator, runs in start.items():
-        for name, run in runs.items():
-            own, other = run["processor"]
-            lines.append(
-                f"start of {estimator}, {name}: {own:.1f} + {other:.1f} s of processor, {run['seconds']:.1f} s, "
-                f"{run['compilations']} compilations"
-            )
-    return "\n".join(lines)
-
-
 def memory(n_rows: int) -> dict[str, float]:
     """Return the memory of a fit of 20 mixed columns, two chains at a time, in a process of its own."""
     program = (
@@ -351,26 +339,11 @@ def memory(n_rows: int) -> dict[str, float]:
     }
 
 
-def measure_answers(quick: bool) -> dict[str, object]:
-    """Return what answers take, in seconds of processor; see `speed_answers`."""
-    import speed_answers
-
-    return speed_answers.measure(quick)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="smaller sizes, two tables")
     parser.add_argument("--output", type=Path)
-    parser.add_argument("--start", action="store_true", help="the start alone, put into the output")
     options = parser.parse_args()
-    if options.start:
-        start = start_up()
-        print(_start_text(start))
-        if options.output:
-            result = json.loads(options.output.read_text())
-            options.output.write_text(json.dumps({**result, "start": start}, indent=1) + "\n")
-        return
     result: dict[str, object] = {"machine": describe(), "quick": options.quick}
 
     cases = [(BINARY, 43_000, 20), (BINARY, 10_000, 10), (BINARY, 10_000, 20), (MIXED, 1_000, 10)]
@@ -388,8 +361,6 @@ def main() -> None:
     print(f"three rows: {result['small_us']:.0f} microseconds per sweep", flush=True)
     result["exponents"] = growth(options.quick)
     print("exponents: " + ", ".join(f"{k} {v:.2f}" for k, v in result["exponents"].items()), flush=True)
-    result["start"] = start_up()
-    print(_start_text(result["start"]), flush=True)
     result["memory"] = memory(100_000 if options.quick else 1_000_000)
     print("memory: " + ", ".join(f"{k} {v:.1f}" for k, v in result["memory"].items()), flush=True)
     result["threshold_ess"] = threshold_ess()
@@ -397,12 +368,6 @@ def main() -> None:
     print(f"effective draws of thresholds at 10,000 rows, of 1,000: {shown}", flush=True)
     result["new_rows"] = new_rows(1_000 if options.quick else 10_000)
     print("new rows: " + ", ".join(f"{k} {v:.1f}" for k, v in result["new_rows"].items()), flush=True)
-    result["answers"] = measure_answers(options.quick)
-    for row in result["answers"]["tables"]:
-        print(
-            ", ".join(f"{k} {v:.2f}" if isinstance(v, float) else f"{k} {v}" for k, v in row.items()),
-            flush=True,
-        )
     result["wide"] = wide(1_000 if options.quick else 5_000)
     print("default fit: " + ", ".join(f"{k} {v:.1f}" for k, v in result["wide"].items()), flush=True)
     result["effective"] = effective_draws(options.quick)

@@ -64,14 +64,40 @@ def machine(found: dict[str, object]) -> str:
     )
 
 
-def answers(found: dict[str, object] | None) -> list[str]:
-    """Return what answers take, if that was measured."""
-    if found is None:
-        return []
-    verbs = ("ask", "explain", "impute", "predictive", "transform", "logp")
+def first_hour() -> str:
+    parts = json.loads((RESULTS / "first_hour.json").read_text())
+    start, cost, found = (parts[name]["found"] for name in ("start", "cost", "answers"))
     lines = [
-        "Seconds of processor, first and second answer of a model that has just been loaded (`impute`, `predictive`, "
-        "`transform` and `logp`: of one new row), and `surprisal` per 100,000 cells:",
+        f"Machine: {machine(parts['start']['machine'])}. Seconds of processor.",
+        "",
+        "**The start.** A fit of the generated clinic with few sweeps, and its completed table. Cold: nothing is compiled, and a "
+        "second process helps. Warm: the next process.",
+        "",
+        "| | start | here | in the second process | compilations here |",
+        "|---|---|---:|---:|---:|",
+    ]
+    for estimator, runs in start.items():
+        for name, run in runs.items():
+            own, other = run["processor"]
+            lines.append(f"| `{estimator}` | {name} | {own:.1f} | {other:.1f} | {run['compilations']} |")
+    lines += [
+        "",
+        f"**The announced cost**, over the truth: in the median a factor of {cost['median_factor']:.2f} (either way), at most "
+        f"{cost['largest_factor']:.2f}; announced memory over the peak: {cost['median_memory']:.2f} in the median. One chain of the "
+        "default number of sweeps; tables as untyped csv.",
+        "",
+        "| table | rows | features | announced | took |",
+        "|---|---:|---|---:|---:|",
+    ]
+    lines += [
+        f"| {r['table']} | {r['rows']:,} | {r['features']} | {r['announced_s']:.1f} | {r['took_s']:.1f} |"
+        for r in cost["tables"]
+    ]
+    verbs = ("ask", "explain", "impute", "predictive", "transform", "logp")
+    lines += [
+        "",
+        "**Answers**, the first and the second of a model that has just been loaded (`impute`, `predictive`, `transform` and "
+        "`logp`: of one new row), and `surprisal` per 100,000 cells:",
         "",
         f"| table | draws | {' | '.join(verbs)} | surprisal |",
         "|---|---:|" + "---:|" * (len(verbs) + 1),
@@ -81,13 +107,12 @@ def answers(found: dict[str, object] | None) -> list[str]:
         size = f"{r['table']}, {r['rows']:,} x {r['columns']}"
         lines.append(f"| {size} | {r['draws']} | {each} | {r['surprisal']:.0f} |")
     new = found["new_rows"]
-    return [
-        *lines,
+    lines += [
         "",
-        f"{new['rows']:,} new rows of {new['columns']} mixed columns, two in ten cells missing, under {new['draws']} draws: "
+        f"{new['rows']:,} new rows of {new['columns']} mixed columns, two in ten cells missing, of a fit of {new['draws']} draws: "
         f"`impute` {new['impute']:.1f}, `transform` {new['transform']:.1f}.",
-        "",
     ]
+    return "\n".join(lines)
 
 
 def performance() -> str:
@@ -106,7 +131,7 @@ def performance() -> str:
         lines.append(
             f"| {r['rows']:,} | {columns} | {r['features']} | {r['ratio']:.2f} | {bound} | {parts} |"
         )
-    grow, start, memory, new = (found[key] for key in ("exponents", "start", "memory", "new_rows"))
+    grow, memory, new = (found[key] for key in ("exponents", "memory", "new_rows"))
     lines += [
         "",
         f"- A sweep over three rows takes {found['small_us']:.0f} µs.",
@@ -114,7 +139,6 @@ def performance() -> str:
         + (" (5,000 to 500,000)" if not found["quick"] else "")
         + f", columns^{grow['columns']:.2f} (10 to 80; the last step alone columns^{grow['columns, cells']:.2f}), "
         f"features^{grow['features']:.2f} (10 to 60).",
-        f"- `import glfm` takes {start['GLFM']['warm']['import']:.2f} s.",
         f"- A fit of {memory['rows']:,} rows of 20 mixed columns, two chains at once, peaks at {memory['peak_gib']:.1f} "
         f"GiB ({memory['before_gib']:.1f} before it starts): {memory['bytes_per_cell']:.0f} bytes per cell. A draw that is "
         f"kept takes {memory['mib_per_draw']:.1f} MiB: thin accordingly.",
@@ -126,19 +150,6 @@ def performance() -> str:
         f"- {found['wide']['rows']:,} rows of {found['wide']['columns']} mixed columns, default settings: "
         f"{found['wide']['minutes']:.1f} minutes.",
         "",
-        "A fit of the generated clinic with few sweeps, and its completed table. Cold: nothing is compiled, and a second "
-        "process helps. Warm: the next process. Measured by `speed.py --start` on a busy machine, so in seconds of processor.",
-        "",
-        "| | start | here | in the second process | compilations here |",
-        "|---|---|---:|---:|---:|",
-    ]
-    for estimator, runs in start.items():
-        for name, run in runs.items():
-            own, other = run["processor"]
-            lines.append(f"| `{estimator}` | {name} | {own:.1f} | {other:.1f} | {run['compilations']} |")
-    lines += [
-        "",
-        *answers(found.get("answers")),
         "Effective draws per second; of noise variances and thresholds the worst column:",
         "",
         "| table | sweeps per second | log-likelihood | features | co-activation | noise variance | threshold | R-hat |",
@@ -171,6 +182,7 @@ BLOCKS: list[tuple[Path, str, Callable[[], str]]] = [
     (HERE / "mixing.md", "agreement", agreement.page),
     (HERE / "mixing.md", "mixing", mixing_report.page),
     (HERE / "performance.md", "speed", performance),
+    (HERE / "performance.md", "first-hour", first_hour),
     (HERE / "performance.md", "scale", scale),
 ]
 
