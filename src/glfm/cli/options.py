@@ -75,7 +75,7 @@ NChains = Annotated[int, typer.Option("--chains", help="Number of chains.")]
 NDraws = Annotated[int, typer.Option("--draws", help="Draws kept per chain.")]
 NJobs = Annotated[int | None, typer.Option("--jobs", help="Threads; default: one per chain and core.")]
 _FOR_FILLING = 0.35  # share of a time budget for filling holes and writing the table
-_SECONDS_PER_ROW = 2e-3  # of a time budget, below which features without scores are filled in better
+_SECONDS_PER_ROW = 2e-3  # of a time budget, below which few yes/no features fill in better
 _LARGE_FILE = 2**23  # bytes
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
@@ -166,9 +166,8 @@ class Fitting:
         self._say_that_it_reads(data)
         frame = read_table(data, na=self.na, schema=plain.schema, clean=self.clean)
         hurried = self.time_budget is not None and self.time_budget < _SECONDS_PER_ROW * len(frame)
-        weighted = False if hurried else "auto"
-        settings = {**plain.get_params(deep=False), "n_warmup": N_WARMUP, "thin": 1, "weighted": weighted}
-        model = predicting(frame, **settings)
+        settings = {**plain.get_params(deep=False), "n_warmup": N_WARMUP, "thin": 1, "weighted": "auto"}
+        model = predicting(frame, hurried=hurried, **settings)
         self.announce(model, frame)
         return model.fit(frame, time_budget=self.budget.part(1.0 - _FOR_FILLING).left, sample=self.sample)
 

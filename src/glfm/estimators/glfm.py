@@ -244,8 +244,8 @@ class GLFM(Exploring, Completing, Asking, Changing, MixedTableEstimator):
                 )
         elif budget.left is not None and is_free and is_local:
             n_shards = choose_shards(self.sampler, fit.problem, engine)
-            rounds = self.n_chains / engine.threads(self.n_jobs, self.n_chains)
-            sample, needed = affordable_rows(fit.rows, n_shards, schedule, rounds, budget)
+            threads = engine.threads(self.n_jobs, self.n_chains)
+            sample, needed = affordable_rows(fit.rows, n_shards, schedule, self.n_chains, threads, budget)
             if sample < n_rows:
                 warnings.warn(
                     f"The time budget is for {sample:,} of the {n_rows:,} rows: the fit is of a sample. "

@@ -142,13 +142,18 @@ def predicting(
     X: Any,
     schema: Mapping[str, Any] | Schema | None = None,
     weighted: Literal["auto"] | bool = "auto",
+    hurried: bool = False,
     **settings: Any,
 ) -> GLFM:
-    """Return a model, to be fitted to `X`, whose choices are those of `Imputer`."""
+    """Return a model, to be fitted to `X`, whose choices are those of `Imputer`.
+
+    `hurried` says that there is little time for each row: features are then yes or no, and few, because rows
+    are placed under them sooner, so that there is time for more draws.
+    """
     if is_partitioned(X) or not isinstance(settings.get("engine") or LocalEngine(), LocalEngine):
         return GLFM(schema, weighted=False if weighted == "auto" else weighted, **settings)
-    chosen = True if weighted == "auto" else weighted
-    own = _MOST_FEATURES if chosen and settings.get("max_features") is None else None
+    chosen = not hurried if weighted == "auto" else weighted
+    own = _MOST_FEATURES if (chosen or hurried) and settings.get("max_features") is None else None
     if own is not None:
         settings["max_features"] = own
     model = GLFM(Schema.infer(X, schema, predictive=True), weighted=chosen, **settings)

@@ -19,6 +19,7 @@ from glfm.sampling.problem import LocalProblem
 from glfm.sampling.transfer import carried
 from glfm.schema.encoding import encode
 
+_MORE_PASSES = 4  # of the second of two trials
 _PROBE = 1024  # rows that are placed to learn how long that takes
 
 
@@ -59,8 +60,8 @@ def in_time(fit: Fit, x: FloatArray, n_jobs: int | None, seconds: float | None) 
     chains, probe = fit.draws.by_chain(), x[spaced(len(x), _PROBE)]
     one, two = (fit.with_draws([draw for chain in chains for draw in chain[:n]]) for n in (1, 2))
     NewRows(probe[:2], two, n_jobs, 1).activations(0)  # compiles
-    once, often = (_seconds(probe, some, n_jobs, n) for some, n in ((one, 1), (two, PASSES)))
-    per_pass = max(often - once, 1e-9) / (PASSES * len(chains))
+    once, often = (_seconds(probe, some, n_jobs, n) for some, n in ((one, 1), (two, _MORE_PASSES)))
+    per_pass = max(often - once, 1e-9) / (_MORE_PASSES * len(chains))
     start = max(once / len(chains) - per_pass, 0.0)  # of a row under the first draw of a chain
     affordable = seconds * _PROBE / len(x)
     n_chains = int(min(len(chains), max(1, affordable // (start + per_pass))))

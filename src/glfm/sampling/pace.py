@@ -18,7 +18,7 @@ _FEWEST_DRAWS = 4  # for which warm-up is cut short
 _LEAST_WARMUP, _MOST_WARMUP = 0.3, 0.5  # share of the time
 _LEAST_SHARE = 0.25  # of the planned sweeps, that all rows must get within a budget
 _SAMPLE_SHARE = 0.5  # of the planned sweeps, that a sample of rows gets
-_FEWEST_ROWS = 500  # of a sample
+_FEWEST_ROWS, _MOST_ROWS = 500, 10_000  # of a sample
 _PATIENCE, _TRIAL_SHARE = 2.0, 0.05  # seconds of a trial at most, and share of a time budget
 FOR_CHAINS = (
     0.7  # share of a time budget for chains over some of the rows; the rest is for placing the others
@@ -105,21 +105,25 @@ def measure(problem: LocalProblem, n_shards: int, patience: float) -> Pace:
 
 
 def affordable_rows(
-    problem: LocalProblem, n_shards: int, schedule: Schedule, rounds: float, budget: Budget
+    problem: LocalProblem, n_shards: int, schedule: Schedule, n_chains: int, threads: int, budget: Budget
 ) -> tuple[int, float]:
     """Return how many of the rows chains can be run over in time, and how many seconds all rows would take.
 
-    All rows, if they get a quarter of the planned sweeps; otherwise as many as get half of them. `rounds` of
-    chains follow each other.
+    All rows, if they get a quarter of the planned sweeps; otherwise as many as get half of them, at most
+    10,000. Chains start one after the other, and are run by `threads` at a time.
     """
     patience = min(_PATIENCE, _TRIAL_SHARE * (budget.left or 0.0))
     pace = measure(problem, n_shards, patience)
-    needed = rounds * pace.clock(problem.n_rows, schedule.n_sweeps)
-    if budget.left is None or _LEAST_SHARE * needed <= budget.left:
-        return problem.n_rows, needed
-    each = _SAMPLE_SHARE * needed / problem.n_rows
-    n_rows = max(_FEWEST_ROWS, int(budget.left / each))
-    return min(n_rows, problem.n_rows), needed
+
+    def seconds(share: float) -> float:
+        starts = n_chains * pace.clock(problem.n_rows, 0)
+        sweeps = pace.load * pace.sweep * schedule.n_sweeps * problem.n_rows / pace.n_rows
+        return starts + share * n_chains / threads * sweeps
+
+    if budget.left is None or seconds(_LEAST_SHARE) <= budget.left:
+        return problem.n_rows, seconds(1.0)
+    n_rows = int(problem.n_rows * budget.left / seconds(_SAMPLE_SHARE))
+    return min(max(n_rows, _FEWEST_ROWS), _MOST_ROWS, problem.n_rows), seconds(1.0)
 
 
 def sampled_rows(n_rows: int, n_sampled: int, seed: np.random.SeedSequence) -> NDArray[np.intp]:

@@ -58,16 +58,16 @@ class TestBudget:
 
 class TestRows:
     def test_no_limit_means_all_rows(self, problem):
-        n_rows, needed = affordable_rows(problem, 0, PLANNED, 2.0, Budget(None, 0.0))
+        n_rows, needed = affordable_rows(problem, 0, PLANNED, 4, 2, Budget(None, 0.0))
         assert n_rows == problem.n_rows
         assert needed > 0.0
 
     def test_enough_time_means_all_rows(self, problem):
-        assert affordable_rows(problem, 0, PLANNED, 2.0, Budget(1e6, time.monotonic()))[0] == 900
+        assert affordable_rows(problem, 0, PLANNED, 4, 2, Budget(1e6, time.monotonic()))[0] == 900
 
     def test_little_time_means_some_rows(self, problem):
         long = Schedule(10**6, 10**6)
-        n_rows, needed = affordable_rows(problem, 0, long, 2.0, Budget(3.0, time.monotonic()))
+        n_rows, needed = affordable_rows(problem, 0, long, 4, 2, Budget(3.0, time.monotonic()))
         assert n_rows == 500  # no sample is smaller
         assert needed > 1000.0
 
