@@ -66,7 +66,7 @@ def machine(found: dict[str, object]) -> str:
 
 def first_hour() -> str:
     parts = json.loads((RESULTS / "first_hour.json").read_text())
-    start, cost, found = (parts[name]["found"] for name in ("start", "cost", "answers"))
+    start, cost = (parts[name]["found"] for name in ("start", "cost"))
     lines = [
         f"Machine: {machine(parts['start']['machine'])}. Seconds of processor.",
         "",
@@ -93,8 +93,12 @@ def first_hour() -> str:
         f"| {r['table']} | {r['rows']:,} | {r['features']} | {r['announced_s']:.1f} | {r['took_s']:.1f} |"
         for r in cost["tables"]
     ]
+    return "\n".join([*lines, *answers(parts["answers"]["found"])] if "answers" in parts else lines)
+
+
+def answers(found: dict[str, object]) -> list[str]:
     verbs = ("ask", "explain", "impute", "predictive", "transform", "logp")
-    lines += [
+    lines = [
         "",
         "**Answers**, the first and the second of a model that has just been loaded (`impute`, `predictive`, `transform` and "
         "`logp`: of one new row), and `surprisal` per 100,000 cells:",
@@ -112,7 +116,7 @@ def first_hour() -> str:
         f"{new['rows']:,} new rows of {new['columns']} mixed columns, two in ten cells missing, of a fit of {new['draws']} draws: "
         f"`impute` {new['impute']:.1f}, `transform` {new['transform']:.1f}.",
     ]
-    return "\n".join(lines)
+    return lines
 
 
 def performance() -> str:
