@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from glfm.analysis.calibration import Calibration, certify
 from glfm.analysis.summary import Summary
@@ -23,19 +23,18 @@ from glfm.estimators.changing import Changing
 from glfm.estimators.completing import Completing
 from glfm.estimators.exploring import Exploring
 from glfm.estimators.facts import facts_of
+from glfm.estimators.samples import affordable_sample, asked_sample, can_be_sampled
 from glfm.estimators.tables import open_table
 from glfm.frames.frame import Frame
 from glfm.posterior.fit import Fit
-from glfm.posterior.placing import some_rows, with_chains_of_all_rows
+from glfm.posterior.placing import with_chains_of_all_rows
 from glfm.sampling.chain import Chain
 from glfm.sampling.engine import Engine, Keeper, LocalEngine, check_workers, choose_shards
-from glfm.sampling.pace import Budget, affordable_rows, duration, sampled_rows
+from glfm.sampling.pace import Budget
 from glfm.sampling.priors import Priors, Schedule
-from glfm.sampling.problem import LocalProblem
 from glfm.sampling.settings import (
     at_least_one,
     check_budget,
-    check_sample,
     check_table,
     read_alpha,
     seed_sequence,
@@ -209,8 +208,11 @@ class GLFM(Exploring, Completing, Asking, Changing, MixedTableEstimator):
         blank = table.read(self._parameters, priors, engine, sample_seed)
         checkpointing = Checkpointing(checkpoint, checkpoint_every, resume)
         budget = Budget(time_budget, begin)
-        rows = self._rows_to_fit(blank, schedule, engine, checkpointing, budget, sample)
-        part = blank if rows is None else some_rows(blank, rows)
+        part = blank if sample is None else asked_sample(blank, engine, checkpointing, sample)
+        if sample is None and budget.left is not None and can_be_sampled(blank, engine, checkpointing):
+            n_shards = choose_shards(self.sampler, blank.problem, engine)
+            threads = engine.threads(self.n_jobs, self.n_chains)
+            part = affordable_sample(blank, n_shards, schedule, self.n_chains, threads, budget)
 
         def start() -> tuple[Chain, ...]:
             n_shards = choose_shards(self.sampler, part.problem, engine)
@@ -221,41 +223,6 @@ class GLFM(Exploring, Completing, Asking, Changing, MixedTableEstimator):
             self._run(fit, budget.left, stage, keeper, engine)
         self._warn_if_bounded()
         return self
-
-    def _rows_to_fit(
-        self,
-        fit: Fit,
-        schedule: Schedule,
-        engine: Engine,
-        checkpointing: Checkpointing,
-        budget: Budget,
-        sample: int | None,
-    ) -> NDArray[np.intp] | None:
-        """Return the rows to run the chains over, if not over all: as asked for, or as time allows."""
-        n_rows, is_free = fit.problem.n_rows, checkpointing.path is None and checkpointing.resume is None
-        is_local = isinstance(fit.problem, LocalProblem) and fit.problem.pinned is None
-        is_local = is_local and not engine.only_shards and fit.frame is not None
-        if sample is not None:
-            check_sample(sample)
-            if not (is_free and is_local):
-                raise SchemaError(
-                    "A sample of rows is fitted in this process, without a checkpoint and without inactive "
-                    "rows: leave out sample, or checkpoint, resume, inactive and engine."
-                )
-        elif budget.left is not None and is_free and is_local:
-            n_shards = choose_shards(self.sampler, fit.problem, engine)
-            threads = engine.threads(self.n_jobs, self.n_chains)
-            sample, needed = affordable_rows(fit.rows, n_shards, schedule, self.n_chains, threads, budget)
-            if sample < n_rows:
-                warnings.warn(
-                    f"The time budget is for {sample:,} of the {n_rows:,} rows: the fit is of a sample. "
-                    f"A fit of all would take about {duration(needed)}; continue_fit goes on with all rows.",
-                    FitWarning,
-                    stacklevel=3,
-                )
-        if sample is None or sample >= n_rows:
-            return None
-        return sampled_rows(n_rows, sample, fit.seed)
 
     @contextmanager
     def _as_it_was(self) -> Iterator[None]:
