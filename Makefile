@@ -6,6 +6,9 @@ STAMP  := $(VENV)/.installed
 # One thread of linear algebra per test process: two processes share two cores.
 export OMP_NUM_THREADS = 1
 export OPENBLAS_NUM_THREADS = 1
+# Modules are compiled once and kept, whatever the shell says: tests start many processes, and each would parse
+# 1,500 files anew, for longer than most tests take.
+export PYTHONDONTWRITEBYTECODE =
 
 .DEFAULT_GOAL := help
 .PHONY: help setup lint format types unit test test-slow test-reliability golden test-minimal test-lowest dist demo demos bench bench-heldout bench-imputation bench-kinds bench-mixing bench-agreement bench-scale paper-missing study-prostate study-disorders study-counties studies docs notebooks pictures clean
