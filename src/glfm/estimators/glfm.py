@@ -31,6 +31,7 @@ from glfm.posterior.placing import with_chains_of_all_rows
 from glfm.sampling.chain import Chain
 from glfm.sampling.engine import Engine, Keeper, LocalEngine, check_workers, choose_shards
 from glfm.sampling.pace import Budget
+from glfm.sampling.preparation import Preparation
 from glfm.sampling.priors import Priors, Schedule
 from glfm.sampling.settings import (
     at_least_one,
@@ -209,18 +210,19 @@ class GLFM(Exploring, Completing, Asking, Changing, MixedTableEstimator):
         checkpointing = Checkpointing(checkpoint, checkpoint_every, resume)
         budget = Budget(time_budget, begin)
         part = blank if sample is None else asked_sample(blank, engine, checkpointing, sample)
-        if sample is None and budget.left is not None and can_be_sampled(blank, engine, checkpointing):
-            n_shards = choose_shards(self.sampler, blank.problem, engine)
-            threads = engine.threads(self.n_jobs, self.n_chains)
-            part = affordable_sample(blank, n_shards, schedule, self.n_chains, threads, budget)
+        n_shards = choose_shards(self.sampler, part.problem, engine)
+        with engine.preparation(part.problem, n_shards, self.n_jobs) as preparation:
+            if sample is None and budget.left is not None and can_be_sampled(blank, engine, checkpointing):
+                threads = engine.threads(self.n_jobs, self.n_chains)
+                part = affordable_sample(blank, n_shards, schedule, self.n_chains, threads, budget)
+                n_shards = choose_shards(self.sampler, part.problem, engine)
 
-        def start() -> tuple[Chain, ...]:
-            n_shards = choose_shards(self.sampler, part.problem, engine)
-            return tuple(Chain(part.problem, schedule, seed, i, n_shards) for i, seed in enumerate(seeds))
+            def start() -> tuple[Chain, ...]:
+                return tuple(Chain(part.problem, schedule, seed, i, n_shards) for i, seed in enumerate(seeds))
 
-        fit, stage, keeper = table.begin(part, start, Stage(until), checkpointing)
-        with self._as_it_was():
-            self._run(fit, budget.left, stage, keeper, engine)
+            fit, stage, keeper = table.begin(part, start, Stage(until), checkpointing)
+            with self._as_it_was():
+                self._run(fit, budget.left, stage, keeper, engine, preparation)
         self._warn_if_bounded()
         return self
 
@@ -295,6 +297,7 @@ class GLFM(Exploring, Completing, Asking, Changing, MixedTableEstimator):
         stage: Stage | None = None,
         keeper: Keeper | None = None,
         engine: Engine | None = None,
+        preparation: Preparation | None = None,
     ) -> None:
         """Run the chains, and again for longer while they should converge and have not."""
         begin, chains = time.monotonic(), fit.chains
@@ -312,7 +315,7 @@ class GLFM(Exploring, Completing, Asking, Changing, MixedTableEstimator):
             left = None if time_budget is None else max(time_budget - (time.monotonic() - begin), 1e-3)
             finished = False
             try:
-                finished = engine.run(chains, self.n_jobs, self.progress, left, keeper)
+                finished = engine.run(chains, self.n_jobs, self.progress, left, keeper, preparation)
             finally:
                 # If interrupted, keep the draws of the previous round.
                 if more > first and not finished:

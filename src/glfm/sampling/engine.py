@@ -96,8 +96,8 @@ class Engine(ABC):
         """Whether the sampler is ready to run where the chains do."""
         return all(chain.sampler.is_compiled for chain in chains)
 
-    def preparation(self, chains: Sequence[Chain], n_jobs: int | None) -> Preparation:
-        """Return what prepares compiled code beside the chains: here nothing."""
+    def preparation(self, problem: Problem, n_shards: int, n_jobs: int | None) -> Preparation:
+        """Return what prepares compiled code beside chains of a problem: here nothing."""
         return Preparation([])
 
     def run(
@@ -107,6 +107,7 @@ class Engine(ABC):
         progress: bool = True,
         time_budget: float | None = None,
         keeper: Keeper | None = None,
+        preparation: Preparation | None = None,
     ) -> bool:
         """Run all chains to their end, until time is out, or until the user interrupts.
 
@@ -120,10 +121,7 @@ class Engine(ABC):
         workers = self.threads(n_jobs, len(chains))
         seconds = None if time_budget is None else time_budget * workers / len(chains)
         failure: KeyboardInterrupt | FileError | None = None
-        with (
-            Progress(swept, chains[0].schedule.n_sweeps, progress, time_budget) as shown,
-            self.preparation(chains, n_jobs) as preparation,
-        ):
+        with Progress(swept, chains[0].schedule.n_sweeps, progress, time_budget) as shown:
             pool = self.open(chains, n_jobs, keeper)
             limit = _Limit(seconds, keeper is None)
             futures = self._start(chains, workers, stop, shown, limit, pool)
@@ -194,7 +192,7 @@ class Engine(ABC):
         futures: Sequence[Future[None]],
         shown: Progress,
         keeper: Keeper | None,
-        preparation: Preparation,
+        preparation: Preparation | None,
     ) -> None:
         """Wait for the chains, or for the first that fails, and write them when a checkpoint is due."""
         begin = last = time.monotonic()
@@ -208,7 +206,7 @@ class Engine(ABC):
                 explained = True
                 if not self.is_compiled(chains):
                     shown.say("Preparing compiled code, which happens once per installation ...")
-            if explained and preparation.n_missing:
+            if explained and preparation is not None and preparation.n_missing:
                 compiled = self.is_compiled(chains)
                 shown.prepare(
                     preparation.n_missing if compiled else preparation.n_done, preparation.n_missing
@@ -301,12 +299,11 @@ class LocalEngine(Engine):
         if pool is not None:
             pool.shutdown(wait=False)
 
-    def preparation(self, chains: Sequence[Chain], n_jobs: int | None) -> Preparation:
-        """Return a second process for the kernels of these chains, unless one core was asked for."""
-        chain = chains[0]
-        parallel = "weighted" if chain.problem.priors.weighted else "parallel"
-        sampler = parallel if chain.n_shards else "collapsed"
-        return Preparation(needed(sampler, files_of(chain.problem.kinds.values())), helped=n_jobs != 1)
+    def preparation(self, problem: Problem, n_shards: int, n_jobs: int | None) -> Preparation:
+        """Return a second process for the kernels of chains of a problem, unless one core was asked for."""
+        parallel = "weighted" if problem.priors.weighted else "parallel"
+        sampler = parallel if n_shards else "collapsed"
+        return Preparation(needed(sampler, files_of(problem.kinds.values())), helped=n_jobs != 1)
 
 
 def _finish_early(chains: Sequence[Chain], how: str, planned: Schedule) -> None:

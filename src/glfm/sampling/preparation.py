@@ -98,10 +98,10 @@ def missing(kernels: Iterable[Needed]) -> list[Needed]:
     folders: dict[str, dict[str, float]] = {}
     found = []
     for one in kernels:
-        if _is_compiled(one):
+        kernel = one.kernel
+        if kernel is None or _is_compiled(kernel):
             continue
-        assert one.kernel is not None
-        function, folder = one.kernel.py_func, one.kernel.stats.cache_path
+        function, folder = kernel.py_func, kernel.stats.cache_path
         if folder not in folders:
             folders[folder] = _stored(folder)
         # As Numba names the files of its cache; a test looks for them.
@@ -111,8 +111,8 @@ def missing(kernels: Iterable[Needed]) -> list[Needed]:
     return found
 
 
-def _is_compiled(one: Needed) -> bool:
-    return one.kernel is None or bool(one.kernel.signatures)
+def _is_compiled(kernel: Kernel | None) -> bool:
+    return kernel is None or bool(kernel.signatures)
 
 
 def _stored(folder: str) -> dict[str, float]:
@@ -148,6 +148,7 @@ class Preparation:
 
     def __init__(self, kernels: Iterable[Needed], helped: bool = True) -> None:
         self._missing = missing(kernels)
+        self._kernels = {f"{one.module}.{one.name}": one.kernel for one in self._missing}
         self._stored: set[str] = set()
         self._process: subprocess.Popen[str] | None = None
         self._reader: threading.Thread | None = None
@@ -161,7 +162,8 @@ class Preparation:
     @property
     def n_done(self) -> int:
         """How many of them are there now."""
-        return sum(f"{one.module}.{one.name}" in self._stored or _is_compiled(one) for one in self._missing)
+        # Asked ten times a second, of a process that compiles.
+        return sum(name in self._stored or _is_compiled(kernel) for name, kernel in self._kernels.items())
 
     @property
     def is_helped(self) -> bool:

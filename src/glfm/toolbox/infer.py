@@ -97,13 +97,15 @@ def _sample(table: Data, settings: Params, hidden: Mapping[str, Any] | None) -> 
     )
     problem = LocalProblem(kinds, np.asfortranarray(x), priors)
     seeds = np.random.SeedSequence(settings.seed).spawn(settings.chains)
-    chains = [Chain(problem, schedule_of(settings.Niter), seed, i) for i, seed in enumerate(seeds)]
-    if Z is not None:
-        for chain, seed in zip(chains, seeds, strict=True):
-            chain.state = State.start(problem, seed, Z)
-    begin = time.perf_counter()
-    LocalEngine().run(chains, progress=settings.verbose)
-    seconds = time.perf_counter() - begin
+    engine = LocalEngine()
+    with engine.preparation(problem, 0, None) as preparation:
+        chains = [Chain(problem, schedule_of(settings.Niter), seed, i) for i, seed in enumerate(seeds)]
+        if Z is not None:
+            for chain, seed in zip(chains, seeds, strict=True):
+                chain.state = State.start(problem, seed, Z)
+        begin = time.perf_counter()
+        engine.run(chains, progress=settings.verbose, preparation=preparation)
+        seconds = time.perf_counter() - begin
     draws = Draws([draw for chain in chains for draw in chain.draws])
     if settings.maxK and any(draw.n_features >= settings.maxK for draw in draws):
         warnings.warn(
