@@ -123,7 +123,7 @@ def find_features(seed: int, values: FloatArray, problem: Problem) -> StartFeatu
     if problem.priors.weighted:
         chosen = np.arange(min(whitening.shape[1], rotated.shape[1]))
         return StartFeatures(means, directions[:, chosen], np.zeros(chosen.size))
-    cuts = np.array([_cut(source) for source in rotated.T])  # gain, cut and side of every source
+    cuts = _cut(np.ascontiguousarray(rotated.T))  # gain, cut and side of every source
     chosen = _distinct(rng, rotated, cuts[:, 0], whitening.shape[1])
     chosen = chosen[rng.random(chosen.size) >= _LEFT_OUT]
     shifts = 0.1 * rng.standard_normal(chosen.size)
@@ -163,24 +163,34 @@ def _sources(rng: np.random.Generator, scores: FloatArray) -> FloatArray:
     return np.hstack(found or [np.eye(scores.shape[1])])
 
 
-def _cut(source: FloatArray) -> tuple[float, float, float]:
-    """Cut a source of mean 0 and variance 1 by a mixture of two normals with one variance.
+def _cut(sources: FloatArray) -> FloatArray:
+    """Cut sources (sources x rows) of mean 0 and variance 1 by a mixture of two normals with one variance.
 
-    Return the gain in log-likelihood over one normal, the cut, and the side (1: above) that fewer rows have.
+    Return per source the gain in log-likelihood over one normal, the cut, and the side (1: above) that fewer
+    rows have.
     """
-    upper = float((source**3).mean()) > 0.0
-    share, variance = (0.25 if upper else 0.75), 0.3
-    low, high = np.quantile(source, [0.1, 0.9])
+    n_rows = sources.shape[1]
+    share = np.where((sources**3).mean(axis=1) > 0.0, 0.25, 0.75)
+    variance = np.full(len(sources), 0.3)
+    low, high = np.quantile(sources, [0.1, 0.9], axis=1)
     for _ in range(60):
-        odds = np.log(share / (1.0 - share)) + (high - low) * (source - 0.5 * (low + high)) / variance
+        slopes = (high - low) / variance
+        odds = slopes[:, None] * sources + (np.log(share / (1.0 - share)) - 0.5 * slopes * (low + high))[:, None]
         r = 1.0 / (1.0 + np.exp(-np.clip(odds, -500.0, 500.0)))
-        share = min(max(float(r.mean()), 0.01), 0.99)
-        high, low = r @ source / max(r.sum(), 1e-9), (1.0 - r) @ source / max((1.0 - r).sum(), 1e-9)
-        variance = max(float(r @ (source - high) ** 2 + (1.0 - r) @ (source - low) ** 2) / source.size, 1e-3)
-    logs = [-0.5 * (source - mean) ** 2 / variance - 0.5 * np.log(variance) for mean in (low, high)]
-    mixture = np.logaddexp(np.log1p(-share) + logs[0], np.log(share) + logs[1]).sum()
-    cut = 0.5 * (low + high) + variance / max(high - low, 1e-9) * np.log((1.0 - share) / share)
-    return float(mixture + 0.5 * source @ source), float(cut), 1.0 if share < 0.5 else -1.0
+        above, total = r.sum(axis=1), (r * sources).sum(axis=1)
+        share = np.clip(above / n_rows, 0.01, 0.99)
+        high = total / np.maximum(above, 1e-9)
+        low = (sources.sum(axis=1) - total) / np.maximum(n_rows - above, 1e-9)
+        squares = r * (sources - high[:, None]) ** 2 + (1.0 - r) * (sources - low[:, None]) ** 2
+        variance = np.maximum(squares.mean(axis=1), 1e-3)
+    logs = [
+        -0.5 * (sources - mean[:, None]) ** 2 / variance[:, None] - 0.5 * np.log(variance)[:, None]
+        for mean in (low, high)
+    ]
+    mixture = np.logaddexp(np.log1p(-share)[:, None] + logs[0], np.log(share)[:, None] + logs[1]).sum(axis=1)
+    cuts = 0.5 * (low + high) + variance / np.maximum(high - low, 1e-9) * np.log((1.0 - share) / share)
+    gains = mixture + 0.5 * np.square(sources).sum(axis=1)
+    return np.column_stack([gains, cuts, np.where(share < 0.5, 1.0, -1.0)])
 
 
 def _distinct(
