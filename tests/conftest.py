@@ -67,24 +67,28 @@ def lent(model: glfm.GLFM) -> Iterator[glfm.GLFM]:
 
 @pytest.fixture(scope="session")
 def mixed_model() -> Iterator[glfm.GLFM]:
-    """A fit of `mixed()`: all kinds, holes everywhere, few rows and sweeps."""
-    yield from lent(glfm.GLFM(**QUICK).fit(mixed()))
+    """A fit of `mixed()`, with features: all kinds, holes everywhere, few rows and sweeps."""
+    yield from lent(glfm.GLFM(**QUICK | {"thin": 4}).fit(mixed()))
 
 
 @pytest.fixture(scope="session")
 def people_model() -> Iterator[glfm.GLFM]:
     """A fit of `people()` that has found its two traits."""
-    yield from lent(glfm.GLFM({"weight": "real", "name": "ignore"}, **QUICK | {"n_warmup": 60}).fit(people()))
+    yield from lent(
+        glfm.GLFM({"weight": "real", "name": "ignore"}, **QUICK | {"n_warmup": 60, "thin": 4}).fit(people())
+    )
 
 
 @pytest.fixture(scope="session")
 def weighted_model() -> Iterator[glfm.GLFM]:
     """A fit of `people()` with features that have scores."""
     schema = {"weight": "real", "name": "ignore"}
-    yield from lent(glfm.GLFM(schema, weighted=True, **QUICK | {"n_warmup": 60}).fit(people()))
+    yield from lent(glfm.GLFM(schema, weighted=True, **QUICK | {"n_warmup": 60, "thin": 4}).fit(people()))
 
 
 @pytest.fixture(scope="session")
 def clinic_model() -> Iterator[glfm.GLFM]:
     """A fit of the clinic that has found its traits."""
-    yield from lent(glfm.GLFM(**QUICK | {"n_warmup": 150, "n_draws": 15}).fit(make_clinic(200).frame))
+    yield from lent(
+        glfm.GLFM(**QUICK | {"n_warmup": 150, "n_draws": 15, "thin": 4}).fit(make_clinic(200).frame)
+    )

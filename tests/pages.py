@@ -11,7 +11,14 @@ from glfm.report import Content, collect
 
 
 def fitted(frame: Any, **settings: Any) -> glfm.GLFM:
-    chosen = {"n_chains": 2, "n_warmup": 40, "n_draws": 10, "random_state": 0, "progress": False} | settings
+    chosen = {
+        "n_chains": 2,
+        "n_warmup": 40,
+        "n_draws": 10,
+        "thin": 1,
+        "random_state": 0,
+        "progress": False,
+    } | settings
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", glfm.FitWarning)
         return glfm.GLFM(**chosen).fit(frame)

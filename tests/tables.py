@@ -6,7 +6,7 @@ import pandas as pd
 import glfm
 from glfm.plots.us_states import STATES
 
-QUICK = {"n_chains": 2, "n_warmup": 20, "n_draws": 10, "random_state": 0, "progress": False}
+QUICK = {"n_chains": 2, "n_warmup": 20, "n_draws": 10, "thin": 1, "random_state": 0, "progress": False}
 BRIEF = QUICK | {"n_warmup": 15, "n_draws": 6, "random_state": 3, "n_jobs": 1}
 QUICK_PARAMS = {"Niter": 40, "chains": 2, "verbose": 0, "maxK": 20, "missing": None}  # of the toolbox
 PAIN = ["none", "mild", "severe"]

@@ -27,7 +27,7 @@ from glfm.storage import archive, model_files
 FRAME = make_clinic(n_rows=80).frame
 SETTINGS = {"random_state": 3, "progress": False, "n_jobs": 2, "thin": 1}
 FITS = {
-    "one chain": ({"n_chains": 1, "n_warmup": 200, "n_draws": 300}, None),
+    "one chain": ({"n_chains": 1, "n_warmup": 100, "n_draws": 150}, None),
     "three chains": ({"n_chains": 3, "n_warmup": 100, "n_draws": 100}, None),
     "by shards": ({"n_chains": 2, "n_warmup": 100, "n_draws": 100, "sampler": "hybrid"}, None),
     "until converged": ({"n_chains": 2, "n_warmup": 5, "n_draws": 25}, "converged"),

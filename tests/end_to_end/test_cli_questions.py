@@ -36,7 +36,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A table, and a model of it."""
     folder = tmp_path_factory.mktemp("files")
     make_table(folder / "table.csv")
-    model = glfm.GLFM(n_chains=1, n_warmup=60, n_draws=20, random_state=0, progress=False)
+    model = glfm.GLFM(n_chains=1, n_warmup=60, n_draws=20, thin=1, random_state=0, progress=False)
     table = pd.read_csv(folder / "table.csv", dtype={"zip": "string"})
     model.fit(table).save(folder / "m.glfm")
     return folder

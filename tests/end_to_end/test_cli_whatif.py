@@ -22,7 +22,7 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp
     frame = pd.DataFrame({"x": rng.normal(size=30), "code": rng.choice([1, 2, 3], 30), "full": range(30)})
     frame.loc[:5, "x"] = np.nan
     frame["code"] = frame["code"].astype("Int64").mask(frame.index > 24)
-    settings = {"n_chains": 1, "n_warmup": 5, "n_draws": 4, "random_state": 0, "progress": False}
+    settings = {"n_chains": 1, "n_warmup": 5, "n_draws": 4, "thin": 1, "random_state": 0, "progress": False}
     model = glfm.GLFM({"code": "categorical", "full": "count"}, **settings).fit(frame)
     model.save(tmp_path / "model.glfm")
     frame.drop(columns="full").to_csv(tmp_path / "table.csv", index=False)

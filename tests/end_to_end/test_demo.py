@@ -11,7 +11,7 @@ from glfm import demo
 from glfm.datasets import make_clinic
 from glfm.errors import DataError
 
-TINY = {"n_rows": 60, "n_chains": 2, "n_warmup": 30, "n_draws": 10, "progress": False}
+TINY = {"n_rows": 60, "n_chains": 2, "n_warmup": 30, "n_draws": 10, "thin": 1, "progress": False}
 PNG = b"\x89PNG\r\n\x1a\n"
 
 

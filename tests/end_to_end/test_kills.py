@@ -141,7 +141,7 @@ def uninterrupted(command: Command) -> glfm.GLFM:
 
 
 def test_the_same_command_again(tmp_path: Path) -> None:
-    command = Command(tmp_path, draws=200)
+    command = Command(tmp_path, draws=60)
     assert command.kill(command.started())
     assert not command.output.exists()
     assert command.finish().startswith("glfm: going on from the checkpoint run.ckpt.\n")

@@ -78,11 +78,3 @@ def test_in_a_pipeline(desk):
     )
     pipeline = make_pipeline(imputer, levels, LogisticRegression())
     assert cross_val_score(pipeline, X, y, cv=3).mean() > 0.65
-
-
-@pytest.mark.filterwarnings("ignore")  # of ArviZ and its own libraries
-def test_traces(desk):
-    az = pytest.importorskip("arviz")
-    table = pd.read_csv(desk / "titanic.csv").iloc[::3][["pclass", "sex", "age", "fare"]]
-    model = glfm.GLFM(n_chains=2, n_warmup=20, n_draws=10, random_state=0, progress=False).fit(table)
-    assert az.plot_trace(model.to_arviz(), var_names=["alpha"]) is not None

@@ -20,7 +20,7 @@ from pictures import check_picture
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
-SETTINGS = {"n_chains": 2, "n_warmup": 60, "n_draws": 25, "random_state": 1, "progress": False}
+SETTINGS = {"n_chains": 2, "n_warmup": 60, "n_draws": 25, "thin": 1, "random_state": 1, "progress": False}
 SCHEMA = {"taken": "proportion"}
 
 

@@ -140,7 +140,7 @@ def made_up():
             "level": np.where(z == (rng.random(300) < 0.95), "b", "a"),
         }
     )
-    settings = {"n_chains": 2, "n_warmup": 60, "n_draws": 20, "progress": False}
+    settings = {"n_chains": 2, "n_warmup": 60, "n_draws": 20, "thin": 1, "progress": False}
     return [glfm.GLFM(random_state=seed, **settings).fit(frame) for seed in (0, 1)], z
 
 

@@ -178,7 +178,14 @@ def test_schema_files(n_inputs, tmp_path, record_property):
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", FitWarning)
-                settings = {"n_chains": 1, "n_warmup": 1, "n_draws": 1, "random_state": 0, "progress": False}
+                settings = {
+                    "n_chains": 1,
+                    "n_warmup": 1,
+                    "n_draws": 1,
+                    "thin": 1,
+                    "random_state": 0,
+                    "progress": False,
+                }
                 model = glfm.GLFM(schema, max_features=20, **settings)  # noise near zero asks for very many
                 assert np.isfinite(model.fit(frame).impute().filter(like="c").select_dtypes("number")).any(
                     axis=None
@@ -233,7 +240,7 @@ def test_tables_on_disk(n_inputs, tmp_path, record_property):
                 assert isinstance(frame, DataError)
                 return "refused"
             try:
-                glfm.GLFM(n_chains=1, n_warmup=1, n_draws=1, random_state=0, progress=False).fit(
+                glfm.GLFM(n_chains=1, n_warmup=1, n_draws=1, thin=1, random_state=0, progress=False).fit(
                     frame
                 ).impute()
             except GLFMError:
@@ -295,7 +302,7 @@ def test_text_stays_text_in_the_report(n_inputs, tmp_path, record_property):
         frame = pd.DataFrame({texts[3]: sort, texts[4]: rng.normal(size=30) + (sort == texts[0])})
         frame[texts[5]] = pd.Categorical(sort, texts[:3], ordered=True)
         frame.index = pd.Index([texts[6]] * 30, dtype=object)
-        model = glfm.GLFM(n_chains=1, n_warmup=5, n_draws=5, random_state=0, progress=False)
+        model = glfm.GLFM(n_chains=1, n_warmup=5, n_draws=5, thin=1, random_state=0, progress=False)
         return model.fit(frame).report(tmp_path / "page.html", title=texts[6]).read_text(encoding="utf-8")
 
     def body(texts):

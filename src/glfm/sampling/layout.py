@@ -30,6 +30,10 @@ class Layout:
     kinds: Mapping[str, Kind]
     bias: bool = True
 
+    def __getstate__(self) -> dict[str, object]:
+        # Without what was computed: arrays may come back read-only, for which kernels would be compiled anew.
+        return {"kinds": self.kinds, "bias": self.bias}
+
     @cached_property
     def names(self) -> tuple[str, ...]:
         """Names of the columns."""

@@ -175,7 +175,9 @@ def _cut(sources: FloatArray) -> FloatArray:
     low, high = np.quantile(sources, [0.1, 0.9], axis=1)
     for _ in range(60):
         slopes = (high - low) / variance
-        odds = slopes[:, None] * sources + (np.log(share / (1.0 - share)) - 0.5 * slopes * (low + high))[:, None]
+        odds = (
+            slopes[:, None] * sources + (np.log(share / (1.0 - share)) - 0.5 * slopes * (low + high))[:, None]
+        )
         r = 1.0 / (1.0 + np.exp(-np.clip(odds, -500.0, 500.0)))
         above, total = r.sum(axis=1), (r * sources).sum(axis=1)
         share = np.clip(above / n_rows, 0.01, 0.99)

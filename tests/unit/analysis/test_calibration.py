@@ -20,7 +20,7 @@ from glfm.schema.encoding import encode
 
 mpl.use("Agg")
 
-QUICK = {"n_chains": 2, "n_warmup": 100, "n_draws": 30, "random_state": 0, "progress": False}
+QUICK = {"n_chains": 2, "n_warmup": 100, "n_draws": 30, "thin": 1, "random_state": 0, "progress": False}
 COVERS = ["cover_50", "cover_80", "cover_90", "cover_95"]
 SCORES = ["log_score", "log_score_alone", "error", "error_alone"]
 

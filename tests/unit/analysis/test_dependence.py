@@ -287,7 +287,9 @@ class TestFrames:
                 "c": rng.standard_normal(150),
             }
         )
-        model = glfm.GLFM(n_chains=2, n_warmup=60, n_draws=10, random_state=0, progress=False).fit(frame)
+        model = glfm.GLFM(n_chains=2, n_warmup=60, n_draws=10, thin=1, random_state=0, progress=False).fit(
+            frame
+        )
         found = model.dependence()
         assert found.loc["a", "b"] > 10 * found.loc["a", "c"]
         share = model.dependence("probability")

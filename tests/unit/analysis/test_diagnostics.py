@@ -85,7 +85,9 @@ class TestDiagnostics:
 
     def test_a_level_alone_has_no_effect(self):
         frame = pd.DataFrame({"a": np.linspace(-1, 1, 20), "b": ["only"] * 20})
-        model = glfm.GLFM(n_chains=1, n_warmup=5, n_draws=2, random_state=0, progress=False).fit(frame)
+        model = glfm.GLFM(n_chains=1, n_warmup=5, n_draws=2, thin=1, random_state=0, progress=False).fit(
+            frame
+        )
         effects = model.effects()
         assert (effects.loc[effects["column"] == "b", "effect"] == 0).all()
 

@@ -172,7 +172,7 @@ class TestChoice:
     def test_it_goes_through_json_and_into_a_fit(self) -> None:
         again = glfm.Schema.from_json(self.found.to_json())
         assert again == self.found
-        settings = {"n_chains": 1, "n_warmup": 5, "n_draws": 2, "progress": False}
+        settings = {"n_chains": 1, "n_warmup": 5, "n_draws": 2, "thin": 1, "progress": False}
         assert glfm.GLFM(self.found, **settings).fit(survey()).schema_["item"].name == "categorical"
 
 

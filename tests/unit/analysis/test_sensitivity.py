@@ -41,7 +41,7 @@ def small() -> glfm.GLFM:
             "one": ["a", "a", None, "a", "a", "a"],
         }
     )
-    settings = {"n_chains": 1, "n_warmup": 5, "n_draws": 4, "random_state": 0, "progress": False}
+    settings = {"n_chains": 1, "n_warmup": 5, "n_draws": 4, "thin": 1, "random_state": 0, "progress": False}
     return glfm.GLFM(**settings).fit(table)
 
 
@@ -91,7 +91,14 @@ class TestTables:
         assert result.table["imputed"].is_monotonic_increasing
 
     def test_every_library(self, frame: pd.DataFrame) -> None:
-        settings = {"n_chains": 1, "n_warmup": 10, "n_draws": 4, "random_state": 0, "progress": False}
+        settings = {
+            "n_chains": 1,
+            "n_warmup": 10,
+            "n_draws": 4,
+            "thin": 1,
+            "random_state": 0,
+            "progress": False,
+        }
         fitted = glfm.GLFM(**settings).fit(pl.from_pandas(frame[["crp", "visits"]].astype(float)))
         result = fitted.sensitivity("crp", 1.0, statistic=lambda table: table["crp"].mean(), n=4)
         default = fitted.sensitivity("crp", 1.0, n=4)
@@ -100,7 +107,14 @@ class TestTables:
     def test_a_decreasing_transform_turns_the_scale(self) -> None:
         turned = glfm.Transform(lambda x: -x, lambda v: -v, lambda x: np.zeros_like(x))
         x = np.append(np.random.default_rng(0).normal(size=60), [np.nan] * 10)
-        settings = {"n_chains": 1, "n_warmup": 20, "n_draws": 5, "random_state": 0, "progress": False}
+        settings = {
+            "n_chains": 1,
+            "n_warmup": 20,
+            "n_draws": 5,
+            "thin": 1,
+            "random_state": 0,
+            "progress": False,
+        }
         fitted = glfm.GLFM({"x": glfm.Real(transform=turned)}, **settings).fit(pd.DataFrame({"x": x}))
         assert fitted.sensitivity("x", DELTAS, n=3).table["imputed"].is_monotonic_increasing
 

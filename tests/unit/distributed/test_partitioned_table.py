@@ -13,7 +13,7 @@ pytest.importorskip("distributed", reason=WITHOUT)
 dask = pytest.importorskip("dask", reason=WITHOUT)
 dd = pytest.importorskip("dask.dataframe", reason=WITHOUT)
 
-SETTINGS = {"n_chains": 1, "n_warmup": 2, "n_draws": 1, "random_state": 3, "progress": False}
+SETTINGS = {"n_chains": 1, "n_warmup": 2, "n_draws": 1, "thin": 1, "random_state": 3, "progress": False}
 
 
 def fit(data, engine=None, **settings) -> glfm.GLFM:

@@ -105,7 +105,7 @@ class TestFrames:
 class TestMeaning:
     def test_an_imputed_date_follows_the_other_column(self):
         model = glfm.GLFM(
-            {"when": "real"}, n_chains=2, n_warmup=100, n_draws=50, random_state=0, progress=False
+            {"when": "real"}, n_chains=2, n_warmup=100, n_draws=50, thin=1, random_state=0, progress=False
         )
         model.fit(pd.DataFrame({"when": WHEN, "other": OTHER}))
         early, late = model.impute(pd.DataFrame({"when": [pd.NaT] * 2, "other": [0.1, 2.9]}))["when"]
@@ -210,7 +210,14 @@ class TestQuestions:
         frame.loc[[3, 7], "when"] = None
         frame.loc[[5, 7], "stay"] = None
         frame.loc[11, "when"] = pd.Timestamp("2021-01-01")
-        settings = {"n_chains": 2, "n_warmup": 50, "n_draws": 20, "random_state": 0, "progress": False}
+        settings = {
+            "n_chains": 2,
+            "n_warmup": 50,
+            "n_draws": 20,
+            "thin": 1,
+            "random_state": 0,
+            "progress": False,
+        }
         return glfm.GLFM({"when": "real", "stay": "positive"}, **settings).fit(frame)
 
     def test_simulate_and_ask(self, model):

@@ -320,7 +320,7 @@ def test_model_with_quantile_columns_is_saved_and_answers(tmp_path) -> None:
         "b": Positive(mapping="quantile"),
         "c": Count(mapping="quantile"),
     }
-    settings = {"n_chains": 1, "n_warmup": 20, "n_draws": 5, "random_state": 0, "progress": False}
+    settings = {"n_chains": 1, "n_warmup": 20, "n_draws": 5, "thin": 1, "random_state": 0, "progress": False}
     model = glfm.GLFM(schema, **settings).fit(table)
     model.save(tmp_path / "model.glfm")
     again = glfm.load(tmp_path / "model.glfm")

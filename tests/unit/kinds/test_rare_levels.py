@@ -63,7 +63,13 @@ def test_pooled_levels_survive_json_and_a_model_file(tmp_path: object) -> None:
     frame = pd.DataFrame({"city": CITIES, "age": np.arange(74) / 3.0})
     frame.loc[::7, "city"] = None
     model = glfm.GLFM(
-        {"city": Categorical(pool=5)}, n_chains=1, n_warmup=5, n_draws=4, random_state=1, progress=False
+        {"city": Categorical(pool=5)},
+        n_chains=1,
+        n_warmup=5,
+        n_draws=4,
+        thin=1,
+        random_state=1,
+        progress=False,
     ).fit(frame)
     assert model.schema_["city"].n_pseudo == 3
     model.save(f"{tmp_path}/model.glfm")

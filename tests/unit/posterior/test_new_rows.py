@@ -87,7 +87,9 @@ class TestPredictive:
         on = rng.random(300) < 0.5
         noise = 0.1 * rng.standard_normal((300, 2))
         frame = pd.DataFrame({"a": 4.0 * on + noise[:, 0], "b": np.where(on, 3.0, -3.0) + noise[:, 1]})
-        model = glfm.GLFM(n_chains=2, n_warmup=60, n_draws=20, random_state=0, progress=False).fit(frame)
+        model = glfm.GLFM(n_chains=2, n_warmup=60, n_draws=20, thin=1, random_state=0, progress=False).fit(
+            frame
+        )
         new = model.impute(pd.DataFrame({"a": [0.0, 4.0], "b": [np.nan, np.nan]}))
         np.testing.assert_allclose(new["b"], [-3.0, 3.0], atol=0.6)
         known = pd.DataFrame({"a": [4.0], "b": [np.nan]})

@@ -14,7 +14,7 @@ from glfm.datasets import make_clinic
 
 
 def fit(table) -> glfm.GLFM:
-    model = glfm.GLFM(n_chains=2, n_warmup=40, n_draws=15, random_state=0, progress=False)
+    model = glfm.GLFM(n_chains=2, n_warmup=40, n_draws=15, thin=1, random_state=0, progress=False)
     return model.fit(table)
 
 
@@ -181,7 +181,9 @@ def test_what_cannot_be_has_no_density():
     rng = np.random.default_rng(0)
     kinds = {"a": glfm.Real(transform="log"), "b": "real"}
     table = pd.DataFrame({"a": rng.gamma(2.0, size=40), "b": rng.standard_normal(40)})
-    model = glfm.GLFM(kinds, n_chains=1, n_warmup=10, n_draws=5, random_state=0, progress=False).fit(table)
+    model = glfm.GLFM(kinds, n_chains=1, n_warmup=10, n_draws=5, thin=1, random_state=0, progress=False).fit(
+        table
+    )
     assert model.logp({"a": -1.0, "b": 0.0}) == -np.inf
     assert np.isfinite(model.logp({"a": 1.0, "b": 0.0}))
 
@@ -235,7 +237,7 @@ def test_novelty_of_rows_with_holes(model, clinic):
 
 def test_pinned_rows_have_no_features():
     frame = make_clinic(60).frame
-    model = glfm.GLFM(n_chains=1, n_warmup=20, n_draws=5, random_state=0, progress=False)
+    model = glfm.GLFM(n_chains=1, n_warmup=20, n_draws=5, thin=1, random_state=0, progress=False)
     model.fit(frame, inactive=np.arange(60) < 20)
     assert model.surprisal().notna().equals(frame[model.surprisal().columns].notna())
     assert model.novelty().notna().all()

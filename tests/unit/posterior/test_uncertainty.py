@@ -12,7 +12,7 @@ from glfm.errors import SchemaError
 from glfm.frames.column import Column
 from glfm.kinds import Kind
 
-QUICK = {"n_chains": 2, "n_warmup": 100, "n_draws": 30, "random_state": 0, "progress": False}
+QUICK = {"n_chains": 2, "n_warmup": 100, "n_draws": 30, "thin": 1, "random_state": 0, "progress": False}
 COLUMNS = ["row", "column", "value", "lower", "upper", "probability", "noise", "disagreement", "reliability"]
 
 

@@ -70,7 +70,14 @@ for _kind in KINDS:
 
 
 def fitted(frame, schema=None, **settings):
-    given = {"n_chains": 2, "n_warmup": 20, "n_draws": 5, "random_state": 0, "progress": False} | settings
+    given = {
+        "n_chains": 2,
+        "n_warmup": 20,
+        "n_draws": 5,
+        "thin": 1,
+        "random_state": 0,
+        "progress": False,
+    } | settings
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FitWarning)
         return glfm.GLFM(schema, **given).fit(frame)

@@ -160,7 +160,14 @@ class TestModel:
     )
 
     def fit(self, **more: object) -> glfm.GLFM:
-        settings = {"n_chains": 2, "n_warmup": 10, "n_draws": 10, "random_state": 0, "progress": False}
+        settings = {
+            "n_chains": 2,
+            "n_warmup": 10,
+            "n_draws": 10,
+            "thin": 1,
+            "random_state": 0,
+            "progress": False,
+        }
         return glfm.GLFM(**{**settings, **more}).fit(self.frame)  # type: ignore[arg-type]
 
     def test_draws_depend_on_shards_alone(self) -> None:
@@ -178,7 +185,14 @@ class TestModel:
     @pytest.mark.parametrize(("n_rows", "n_shards"), [(19_999, 0), (20_000, 1), (100_000, 2)])
     def test_auto_is_hybrid_for_many_rows(self, n_rows: int, n_shards: int) -> None:
         many = pd.DataFrame({"height": np.random.default_rng(0).standard_normal(n_rows)})
-        one_sweep = {"n_chains": 1, "n_warmup": 0, "n_draws": 1, "max_features": 0, "progress": False}
+        one_sweep = {
+            "n_chains": 1,
+            "n_warmup": 0,
+            "n_draws": 1,
+            "thin": 1,
+            "max_features": 0,
+            "progress": False,
+        }
         fit = glfm.GLFM(**one_sweep).fit(many).fit_
         assert [chain.n_shards for chain in fit.chains] == [n_shards]
 
@@ -256,7 +270,9 @@ def test_an_interrupt_lets_the_sweep_of_a_large_table_end(monkeypatch: pytest.Mo
 
 def test_a_model_with_shards_is_pickled() -> None:
     engine = glfm.LocalEngine(n_shards=2)
-    model = glfm.GLFM(n_chains=2, n_warmup=2, n_draws=1, random_state=0, progress=False, engine=engine)
+    model = glfm.GLFM(
+        n_chains=2, n_warmup=2, n_draws=1, thin=1, random_state=0, progress=False, engine=engine
+    )
     again = pickle.loads(pickle.dumps(model.fit(np.random.default_rng(0).standard_normal((20, 2)))))
     assert len(again.continue_fit(1).draws_) == 4
 

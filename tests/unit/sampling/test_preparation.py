@@ -114,7 +114,7 @@ def test_a_process_that_cannot_start_or_fails_is_done_without(lacking, monkeypat
 
 
 def test_a_warm_process_misses_nothing():
-    model = glfm.GLFM(n_chains=1, n_warmup=2, n_draws=1, random_state=0, progress=False)
+    model = glfm.GLFM(n_chains=1, n_warmup=2, n_draws=1, thin=1, random_state=0, progress=False)
     model.fit(glfm.datasets.make_clinic(30).frame)
     lacks = {one.name for one in missing(needed("collapsed", ALL))}
     assert "sweep_rows" not in lacks

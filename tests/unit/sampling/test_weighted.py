@@ -14,7 +14,7 @@ import glfm
 from glfm import GLFM, FileError, LocalEngine, SchemaError
 from glfm.testing import assert_same_draws
 
-SETTINGS = {"n_chains": 2, "n_warmup": 12, "n_draws": 6, "random_state": 0, "progress": False}
+SETTINGS = {"n_chains": 2, "n_warmup": 12, "n_draws": 6, "thin": 1, "random_state": 0, "progress": False}
 WORKS = {
     "ask": lambda m: m.ask("a", {"b": 1.0}).value,
     "calibration": lambda m: m.calibration(fraction=0.1),

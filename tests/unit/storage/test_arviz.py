@@ -27,7 +27,15 @@ else:
 # What ArviZ and its libraries say of themselves is theirs to mend.
 pytestmark = pytest.mark.filterwarnings("default")
 PAIN = ["none", "mild", "severe"]
-QUICK = {"n_chains": 2, "n_warmup": 60, "n_draws": 20, "random_state": 0, "progress": False, "n_jobs": 1}
+QUICK = {
+    "n_chains": 2,
+    "n_warmup": 60,
+    "n_draws": 20,
+    "thin": 1,
+    "random_state": 0,
+    "progress": False,
+    "n_jobs": 1,
+}
 
 
 @pytest.fixture(scope="module")
