@@ -10,6 +10,15 @@ export OPENBLAS_NUM_THREADS = 1
 # 1,500 files anew, for longer than most tests take.
 export PYTHONDONTWRITEBYTECODE =
 
+# Tests compute alike on every processor: kernels for a generic one, NumPy and linear algebra without what only some
+# have. So they pass or fail everywhere, and golden draws hold wherever the versions of the libraries are the same.
+ALIKE := unit test test-slow test-reliability golden notebooks
+$(ALIKE): export NUMBA_CPU_NAME = generic
+ifeq ($(shell uname -m),x86_64)
+$(ALIKE): export OPENBLAS_CORETYPE = Haswell
+$(ALIKE): export NPY_DISABLE_CPU_FEATURES = X86_V4 AVX512_ICL AVX512_SPR
+endif
+
 .DEFAULT_GOAL := help
 .PHONY: help setup lint format types unit test test-slow test-reliability golden test-minimal test-lowest dist demo demos bench bench-heldout bench-imputation bench-kinds bench-mixing bench-agreement bench-scale paper-missing study-prostate study-disorders study-counties studies docs notebooks pictures clean
 

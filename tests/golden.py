@@ -22,6 +22,7 @@ from typing import Any
 import llvmlite.binding
 import numpy as np
 import pandas as pd
+from threadpoolctl import threadpool_info
 
 import glfm
 
@@ -48,7 +49,12 @@ def here() -> dict[str, str]:
     return {
         "system": platform.system(),
         "machine": platform.machine(),
-        "processor": llvmlite.binding.get_host_cpu_name(),
+        # What code is made for, which `make test` sets to what all processors have in common.
+        "processor": os.environ.get("NUMBA_CPU_NAME") or llvmlite.binding.get_host_cpu_name(),
+        "NumPy's code": " ".join(np.show_config(mode="dicts")["SIMD Extensions"].get("found", [])),
+        "linear algebra": " ".join(
+            sorted({library.get("architecture", "") for library in threadpool_info()})
+        ),
         "C library": " ".join(platform.libc_ver()),
         "Python": ".".join(platform.python_version_tuple()[:2]),
         **{name: version(name) for name in ("numpy", "scipy", "numba", "llvmlite")},
