@@ -30,7 +30,7 @@ FILE = Path(__file__).parent / "data" / "golden.json"
 CHANGELOG = Path(__file__).parents[1] / "CHANGELOG.md"
 SEED = 1
 SCHEDULE = {"n_chains": 2, "n_warmup": 15, "n_draws": 3, "thin": 2, "progress": False}
-SHORT = {"n_chains": 1, "n_warmup": 8}  # for plain Python, which is slow
+SHORT = {"n_chains": 1, "n_warmup": 4}  # for plain Python, which is slow
 
 # The examples of kind_examples.py, without the classes of glfm in which those are.
 KINDS: dict[str, list[Any]] = {

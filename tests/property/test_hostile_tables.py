@@ -160,7 +160,7 @@ def test_arrays(n_inputs, record_property):
             for i, kind in enumerate(schema.values()):
                 for a, b in zip(old[:, i].tolist(), completed[:, i].tolist(), strict=True):
                     assert is_hole(a) <= (kind is None or not is_hole(b))
-                    # Lists of numbers and truth values, and masked whole numbers, become floats.
+                    # Truth values in lists become floats, as do masked numbers beside a hole that stays.
                     loose = np.ma.isMaskedArray(array) or (isinstance(array, list) and isinstance(a, bool))
                     alike = loose and not is_hole(a) and a == b
                     assert is_hole(a) or alike or repr(a) == repr(b)

@@ -62,7 +62,20 @@ class TestArrays:
         masked = np.ma.MaskedArray([[1, 2], [3, 4]], [[False, True], [False, False]])
         read = Frame.read(masked)
         assert read.column("x1").missing.tolist() == [True, False]
-        assert read.complete({"x1": np.array([9.0, 9.0])}).tolist() == [[1.0, 9.0], [3.0, 4.0]]
+        completed = read.complete({"x1": np.array([9.0, 9.0])})
+        assert completed.tolist() == [[1, 9], [3, 4]]
+        assert completed.dtype == masked.dtype
+        assert np.isnan(read.complete({})[0, 1])  # as of a column that is ignored
+        masked[0, 0] = 7
+        assert read.column("x0").values.tolist() == [1, 3]
+
+    def test_masked_truth_values(self):
+        masked = np.ma.MaskedArray([[True, False], [False, True]], [[False, True], [False, False]])
+        read = Frame.read(masked)
+        assert read.column("x1").type == "bool"
+        completed = read.complete({"x1": np.array([True, True])})
+        assert completed.tolist() == [[True, True], [False, True]]
+        assert completed.dtype == np.bool_
 
     def test_new_is_a_pandas_frame(self):
         new = Frame.read(np.ones((2, 1))).new({"x0": np.array([0.5, 1.5])})

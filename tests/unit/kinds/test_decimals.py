@@ -211,7 +211,7 @@ class TestWholeNumbers:
     def test_masked_integers(self):
         X = np.ma.masked_less(np.nan_to_num(table()[["balance", "size"]], nan=-99).astype(int), -50)
         got = glfm.GLFM({"x0": "real", "x1": "positive"}, **QUICK).fit(X).impute()
-        np.testing.assert_array_equal(got, np.rint(got))
+        assert got.dtype == X.dtype
         assert (got[:, 1] >= 1).all()
 
     def test_nullable_integers_keep_their_type_and_their_support(self):

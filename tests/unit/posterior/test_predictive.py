@@ -92,7 +92,7 @@ class TestPredictive:
 
     def test_mean_is_the_mean_of_samples(self, model):
         predictive = model.predictive()
-        samples = predictive.sample(1000)
+        samples = predictive.sample(300)
         for column in ("change", "dose", "visits"):
             drawn = np.stack([table[column].to_numpy(dtype=float) for table in samples])
             error = drawn.std(axis=0) / np.sqrt(len(samples))
