@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from glfm.cli.app import BEGIN
 from glfm.errors import DataError
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ class Fitting:
         """The time of the whole command, from when it began to its last file."""
         from glfm.sampling.pace import Budget
 
-        return Budget(self.time_budget, time.monotonic())
+        return Budget(self.time_budget, BEGIN)
 
     def read_schema(self) -> Schema | None:
         """Return the schema in the file of --schema, if given."""
@@ -177,10 +178,12 @@ class Fitting:
         checkpoint: Path | None = None,
         checkpoint_every: float = 60.0,
         for_answer: float = 0.1,
+        needed: Callable[[int], float] | None = None,
     ) -> GLFM:
         """Return a model of the table in a file; go on from the checkpoint if there is one.
 
-        `for_answer` is the share of a time budget that is left for what comes after the fit.
+        `for_answer` is the share of a time budget that is left for what comes after the fit, or less, if that
+        needs so many seconds of processor for the number of columns.
         """
         model = self.model()
         frame = self.read(data, model)
@@ -192,9 +195,18 @@ class Fitting:
             checkpoint=checkpoint,
             checkpoint_every=checkpoint_every,
             resume=resume,
-            time_budget=self.budget.part(1.0 - for_answer).left,
+            time_budget=self._time_to_fit(for_answer, needed and needed(frame.shape[1])),
             sample=self.sample,
         )
+
+    def _time_to_fit(self, for_answer: float, needed: float | None) -> float | None:
+        """Return the seconds that a fit may take, so that so many of processor are left, or a share at most."""
+        left = self.budget.left
+        if left is None:
+            return None
+        busy = max((time.monotonic() - BEGIN) / max(time.process_time(), 1e-3), 1.0)
+        answer = for_answer * left
+        return left - (answer if needed is None else min(answer, busy * needed))
 
     def read(self, data: Path, model: GLFM) -> Any:
         """Return the table in a file, after printing the estimated cost of fitting it."""
@@ -229,7 +241,6 @@ def fitting(command: Callable[..., None]) -> Callable[..., None]:
     def wrapped(**values: Any) -> None:
         values["time_budget"] = read_seconds(values["time_budget"])
         options = Fitting(**{name: values.pop(name) for name in shared})
-        _ = options.budget  # its clock begins
         command(**values, options=options)
 
     parameters = [*(one for one in own if one.name != "options"), *shared.values()]
@@ -255,14 +266,18 @@ def read_model(path: Path, options: Fitting, data: Path | None = None) -> tuple[
 
 
 def fitted_model(
-    data: Path | None, model: Path | None, options: Fitting, for_answer: float
+    data: Path | None,
+    model: Path | None,
+    options: Fitting,
+    for_answer: float,
+    needed: Callable[[int], float] | None = None,
 ) -> tuple[GLFM, Path]:
     """Return a model, fitted to a table or read from a file, and the path of the table or the file.
 
-    `for_answer` is the share of a time budget that is left for what comes after the fit.
+    `for_answer` and `needed` are what is left of a time budget for what comes after the fit: `Fitting.fit`.
     """
     if data is not None and model is None:
-        return options.fit(data, for_answer=for_answer), data
+        return options.fit(data, for_answer=for_answer, needed=needed), data
     if model is not None and data is None:
         return read_model(model, options)[0], model
     raise DataError("One source is needed: name either a table, or a model with --model.")
