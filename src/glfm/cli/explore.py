@@ -57,7 +57,8 @@ def explore(
 
     check_page(output)  # before the fit, not after
     fitted, source = fitted_model(data, model, options, for_answer=0.6, needed=page_seconds)
-    page = fitted.report(output, title=title or source.name, time_budget=options.budget.left)
+    with options.followed_by():
+        page = fitted.report(output, title=title or source.name, time_budget=options.budget.left)
     typer.echo(f"Wrote {page}: open it in a browser.")
 
 

@@ -8,6 +8,7 @@ import inspect
 import re
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
@@ -170,7 +171,8 @@ class Fitting:
         settings = {**plain.get_params(deep=False), "n_warmup": N_WARMUP, "thin": 1, "weighted": "auto"}
         model = predicting(frame, hurried=hurried, **settings)
         self.announce(model, frame)
-        return model.fit(frame, time_budget=self.budget.part(1.0 - _FOR_FILLING).left, sample=self.sample)
+        with self.followed_by(_FOR_FILLING):
+            return model.fit(frame, time_budget=self.budget.part(1.0 - _FOR_FILLING).left, sample=self.sample)
 
     def fit(
         self,
@@ -190,17 +192,25 @@ class Fitting:
         resume = checkpoint if checkpoint is not None and checkpoint.exists() else None
         if resume is not None:
             typer.echo(f"glfm: going on from the checkpoint {resume}.", err=True)
-        return model.fit(
-            frame,
-            checkpoint=checkpoint,
-            checkpoint_every=checkpoint_every,
-            resume=resume,
-            time_budget=self._time_to_fit(for_answer, needed and needed(frame.shape[1])),
-            sample=self.sample,
-        )
+        with self.followed_by(for_answer):
+            return model.fit(
+                frame,
+                checkpoint=checkpoint,
+                checkpoint_every=checkpoint_every,
+                resume=resume,
+                time_budget=self._time_to_fit(for_answer, needed and needed(frame.shape[1])),
+                sample=self.sample,
+            )
+
+    def followed_by(self, for_answer: float = 0.0) -> AbstractContextManager[None]:
+        """Say the time to the end of the command, of which a share comes after what is done inside."""
+        from glfm.sampling.progress import followed_by
+
+        until = None if self.time_budget is None else BEGIN + self.time_budget
+        return followed_by(for_answer / (1.0 - for_answer), until)
 
     def _time_to_fit(self, for_answer: float, needed: float | None) -> float | None:
-        """Return the seconds that a fit may take, so that so many of processor are left, or a share at most."""
+        """Return the seconds that a fit may take; so many of processor are kept, a share of all at most."""
         left = self.budget.left
         if left is None:
             return None
@@ -220,7 +230,9 @@ class Fitting:
     def _say_that_it_reads(self, data: Path) -> None:
         """Print what is being read, if that will take seconds."""
         if not self.quiet and data.is_file() and data.stat().st_size > _LARGE_FILE:
-            typer.echo(f"glfm: reading {data.name}, {data.stat().st_size / 2**20:.0f} MiB.", err=True)
+            left = self.budget.left
+            rest = "" if left is None else f"; about {left:.0f} s left"
+            typer.echo(f"glfm: reading {data.name}, {data.stat().st_size / 2**20:.0f} MiB{rest}.", err=True)
 
     def announce(self, model: GLFM, frame: Any) -> None:
         """Print the estimated cost of fitting a table on stderr, unless --quiet is given."""

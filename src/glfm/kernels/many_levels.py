@@ -4,9 +4,9 @@ With P(t) the probability that all variables are below t, and m_j their means,
 
     log P(t) = sum over j of log Phi(t - m_j)   and   p(r) = integral of P(t) u(t - m_r) dt,   u = phi / Phi,
 
-by the trapezoid rule, see `kernels.probit`. Both are sums of smooth functions of the means. Around the nearest
-of places that are a step of the grid apart these functions are polynomials, the same ones for all tables: a
-place adds to log P once for all its levels, by the sums of powers of their distances from it.
+by the trapezoid rule, see `kernels.probit`. Both are sums of smooth functions of the means. Around the
+nearest of places that are a step of the grid apart these functions are polynomials, the same ones for all
+tables: a place adds to log P once for all its levels, by the sums of powers of their distances from it.
 """
 
 import math
