@@ -102,7 +102,7 @@ class TestSimilarity:
         frame = pd.DataFrame(
             {"a": 3.0 * group + rng.normal(size=120), "place": 20 * group + np.arange(120) % 20}
         )
-        schema = {"place": glfm.Categorical()}
+        schema = {"place": "categorical"}
         settings = {"n_chains": 2, "n_warmup": 20, "n_draws": 30, "random_state": 0, "progress": False}
         model = glfm.GLFM(schema, **settings).fit(frame)
         found = {}

@@ -117,5 +117,5 @@ def test_the_time_left_counts_what_comes_after(monkeypatch, clock):
         assert sampled(monkeypatch, clock, None)[0].endswith("about 90 s left")
     clock[0] = 0.0
     with followed_by(0.5):
-        assert said(monkeypatch, clock, 40.0) == ["surprisal: 50%, about 40 s left"]
-    assert said(monkeypatch, clock, 40.0) == ["surprisal: 50%, about 20 s left"]  # of one part alone
+        assert said(monkeypatch, clock, 40.0, n=4) == ["surprisal: 50%, about 40 s left"]
+    assert said(monkeypatch, clock, 40.0, n=4) == ["surprisal: 50%, about 20 s left"]  # of one part alone
