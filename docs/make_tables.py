@@ -93,7 +93,22 @@ def first_hour() -> str:
         f"| {r['table']} | {r['rows']:,} | {r['features']} | {r['announced_s']:.1f} | {r['took_s']:.1f} |"
         for r in cost["tables"]
     ]
-    return "\n".join([*lines, *answers(parts["answers"]["found"])] if "answers" in parts else lines)
+    lines += answers(parts["answers"]["found"]) if "answers" in parts else []
+    return "\n".join([*lines, *budgets(parts["budgets"]["found"])] if "budgets" in parts else lines)
+
+
+def budgets(found: list[dict[str, object]]) -> list[str]:
+    return [
+        "",
+        "**Budgets**, of the clock from the start of a process to its last file, and the processor seconds that it got meanwhile:",
+        "",
+        "| table | command | budget | clock | processor | rests on |",
+        "|---|---|---:|---:|---:|---|",
+        *(
+            f"| {r['table']} | `{r['verb']}` | {r['budget']} | {r['clock']:.0f} | {r['processor']:.0f} | {r['rests_on']} |"
+            for r in found
+        ),
+    ]
 
 
 def answers(found: dict[str, object]) -> list[str]:

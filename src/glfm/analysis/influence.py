@@ -29,34 +29,32 @@ def influence(draw: Draw, d: int, facts: ColumnFacts) -> FloatArray:
     if not draw.n_features:
         return np.empty(0)
     measures = _measures(draw.layout.kind(d), facts.level_counts[d])
-    rows, features = measures.rows(draw.packed.shape[0]), np.arange(draw.n_features)
-    size = np.abs(measures.of(_switch(draw, d, rows, features))[2])
+    size = np.abs(measures.of(_column(draw, d, measures.rows(draw.packed.shape[0]))))
     return np.asarray(size[:, 0] if size.shape[1] > measures.unit.size else size.max(axis=1))
 
 
 @dataclass(frozen=True)
-class _Switched:
-    """Locations of one column under one draw, features x rows x free pseudo-columns."""
+class _Column:
+    """One column of some rows under one draw."""
 
-    off: FloatArray
-    on: FloatArray
+    location: FloatArray  # rows x free pseudo-columns
+    scores: FloatArray  # of the features, rows x features; 1 or 0 of a yes/no feature
+    weight: FloatArray  # features x free pseudo-columns
     spread: float  # of the first pseudo-column over rows, with noise
     variance: float
     theta: FloatArray
 
 
-def _switch(draw: Draw, d: int, rows: NDArray[np.intp], features: NDArray[np.intp]) -> _Switched:
-    """Return a column without and with each feature."""
+def _column(draw: Draw, d: int, rows: NDArray[np.intp]) -> _Column:
+    """Return a column of some rows, and what features add to it."""
     bias = int(draw.layout.bias)
     weights = draw.weights[:, draw.layout.slices[d]]
     Z = draw.activations_of(rows)
-    location, weight = Z @ weights, weights[bias + features]
-    off = location - Z[:, bias + features].T[:, :, None] * weight[:, None, :]
     variance = float(draw.variances[d])
     many = draw.activations_of(spaced(draw.packed.shape[0], _SPREAD_ROWS))
     first = (many @ weights[:, :1]).var() if weights.shape[1] else 0.0
     spread = float(np.sqrt(first + variance))
-    return _Switched(off, off + weight[:, None, :], spread, variance, draw.thetas[d])
+    return _Column(Z @ weights, Z[:, bias:], weights[bias:], spread, variance, draw.thetas[d])
 
 
 @dataclass(frozen=True)
@@ -71,32 +69,36 @@ class _Measures:
         """Return the rows to look at."""
         return spaced(n_rows, min(max(_MOST_CELLS // max(self.unit.size, 1), 8), _MOST_ROWS))
 
-    def of(self, switched: _Switched) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return measures without and with each feature, averaged over rows, and the effects."""
-        variance, theta = switched.variance, switched.theta
-        off, on = (self._measure(part, variance, theta) for part in (switched.off, switched.on))
+    def of(self, column: _Column) -> FloatArray:
+        """Return the effect of each feature on each measure."""
+        here = self._read(column.location, column)
+        off, on = (self._switched(column, here, score) for score in (0.0, 1.0))
         effect = np.empty_like(off)
         first = off.shape[1] - self.unit.size  # level
         effect[:, first:] = (on - off)[:, first:] / self.unit
         if first:  # numbers and ordinals have a direction of their own
-            step = (switched.on - switched.off)[:, 0, 0] / switched.spread
-            effect[:, 0] = self.kind.direction * step
-        return off, on, effect
+            effect[:, 0] = self.kind.direction * column.weight[:, 0] / column.spread
+        return effect
 
-    def _measure(self, location: FloatArray, variance: float, theta: FloatArray) -> FloatArray:
-        """Return features x measures."""
-        n_features, n_rows, n_free = location.shape  # one level alone has no free pseudo-column
-        flat = np.ascontiguousarray(location.reshape(n_features * n_rows, n_free))
-        if flat.shape[1] == 1 and len(flat) > _POINTS:  # a smooth curve: read it off between points
-            at = np.linspace(flat.min(), flat.max(), _POINTS)
+    def _switched(self, column: _Column, here: FloatArray, score: float) -> FloatArray:
+        """Return measures with a score of each feature, averaged over rows; `here` are those of each row."""
+        step = score - column.scores.T
+        feature, row = np.nonzero(step)  # the others are as they are
+        value = np.repeat(here[None], len(step), axis=0)
+        moved = column.location[row] + step[feature, row, None] * column.weight[feature]
+        value[feature, row] = self._read(moved, column)
+        return np.asarray(value.mean(axis=1))
+
+    def _read(self, location: FloatArray, column: _Column) -> FloatArray:
+        """Return the measures of single cells, cells x measures."""
+        variance, theta = column.variance, column.theta
+        if location.shape[1] == 1 and len(location) > _POINTS:  # a smooth curve: read it off between points
+            at = np.linspace(location.min(), location.max(), _POINTS)
             curves = self._values(at[:, None], variance, theta)
-            value = np.column_stack([np.interp(flat[:, 0], at, curve) for curve in curves.T])
-        else:
-            value = self._values(flat, variance, theta)
-        return np.asarray(value.reshape(n_features, n_rows, value.shape[1]).mean(axis=1))
+            return np.column_stack([np.interp(location[:, 0], at, curve) for curve in curves.T])
+        return self._values(np.ascontiguousarray(location), variance, theta)
 
     def _values(self, location: FloatArray, variance: float, theta: FloatArray) -> FloatArray:
-        """Return the measures of single cells, cells x measures."""
         p = self.kind.probabilities(location, variance, theta)
         return np.column_stack([self.kind.mean(location, variance, theta), p]) if self.kind.is_ordered else p
 

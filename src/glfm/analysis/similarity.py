@@ -21,6 +21,7 @@ from glfm.posterior.spacing import spaced
 from glfm.schema.conditions import check_column
 
 _MOST_DRAWS = 50
+_MANY_LEVELS, _FEW_DRAWS = 32, 16  # with respect to columns of many levels, which take long, fewer
 _MOST_CELLS = 10**8  # of a matrix of similarities
 _ROUNDING = 1e-9  # which must neither make nor break a tie of rows that are the same
 
@@ -30,6 +31,8 @@ def similarities(
 ) -> FloatArray:
     """Return how alike some of `rows` are to each row of the draws, averaged over up to 50 draws.
 
+    With respect to a column of 32 levels or more they are 16.
+
     Under one draw it is the weight of the features that two rows share over the weight of those that either
     has. All features weigh the same, and rows without any are alike; or, given numbers of columns, a feature
     weighs by how far it moves them (the mean of its effects in standard deviations) and both sums have 1
@@ -37,8 +40,10 @@ def similarities(
     Of a feature with scores two rows share the smaller score if both have the same sign, and one of them has
     the larger, in size; if the signs differ they share nothing, and both scores count as had.
     """
-    draws = fit.draws
-    chosen, bias = spaced(len(draws), _MOST_DRAWS), int(fit.problem.priors.bias)
+    draws, layout = fit.draws, fit.problem.layout
+    is_long = any(layout.kind(d).n_levels >= _MANY_LEVELS for d in columns or ())
+    chosen = spaced(len(draws), _FEW_DRAWS if is_long else _MOST_DRAWS)
+    bias = int(fit.problem.priors.bias)
     total = np.zeros((which.size, draws[0].packed.shape[0]))
     for t in chosen:
         draw = draws[int(t)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import signal
 import sys
+import time
 import warnings
 from collections.abc import Iterator
 from types import FrameType
@@ -15,6 +16,8 @@ import typer
 from glfm import __version__
 from glfm.errors import FitWarning, GLFMError
 
+#: When the process began, about: libraries take seconds to load on a busy machine, and a budget counts them.
+BEGIN = time.monotonic()
 _INTERRUPTED = 130  # exit code of shells after SIGINT
 
 app = typer.Typer(

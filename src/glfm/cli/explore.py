@@ -53,11 +53,12 @@ def explore(
     With --model nothing is fitted: glfm explore --model model.glfm -o report.html explains the table that the
     model was fitted to.
     """
-    from glfm.report import check_page
+    from glfm.report import check_page, page_seconds
 
     check_page(output)  # before the fit, not after
-    fitted, source = fitted_model(data, model, options, for_answer=0.4)
-    page = fitted.report(output, title=title or source.name)
+    fitted, source = fitted_model(data, model, options, for_answer=0.6, needed=page_seconds)
+    with options.followed_by():
+        page = fitted.report(output, title=title or source.name, time_budget=options.budget.left)
     typer.echo(f"Wrote {page}: open it in a browser.")
 
 

@@ -68,7 +68,8 @@ def impute(
         raise DataError("There is nothing to fill: name a table, or a model with --model.")
     else:
         fitted = options.predictor(data)
-        completed = fitted.impute(how=how.value, n=m, time_budget=options.budget.part(0.7).left)
+        with options.followed_by(0.3):
+            completed = fitted.impute(how=how.value, n=m, time_budget=options.budget.part(0.7).left)
     completed = [Frame.read(table).to_pandas() for table in (completed if m > 1 else [completed])]
     if output is None or m == 1:
         put_table(completed[0], output)

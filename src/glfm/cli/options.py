@@ -8,6 +8,7 @@ import inspect
 import re
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from glfm.cli.app import BEGIN
 from glfm.errors import DataError
 
 if TYPE_CHECKING:
@@ -131,7 +133,7 @@ class Fitting:
         """The time of the whole command, from when it began to its last file."""
         from glfm.sampling.pace import Budget
 
-        return Budget(self.time_budget, time.monotonic())
+        return Budget(self.time_budget, BEGIN)
 
     def read_schema(self) -> Schema | None:
         """Return the schema in the file of --schema, if given."""
@@ -169,7 +171,8 @@ class Fitting:
         settings = {**plain.get_params(deep=False), "n_warmup": N_WARMUP, "thin": 1, "weighted": "auto"}
         model = predicting(frame, hurried=hurried, **settings)
         self.announce(model, frame)
-        return model.fit(frame, time_budget=self.budget.part(1.0 - _FOR_FILLING).left, sample=self.sample)
+        with self.followed_by(_FOR_FILLING):
+            return model.fit(frame, time_budget=self.budget.part(1.0 - _FOR_FILLING).left, sample=self.sample)
 
     def fit(
         self,
@@ -177,24 +180,43 @@ class Fitting:
         checkpoint: Path | None = None,
         checkpoint_every: float = 60.0,
         for_answer: float = 0.1,
+        needed: Callable[[int], float] | None = None,
     ) -> GLFM:
         """Return a model of the table in a file; go on from the checkpoint if there is one.
 
-        `for_answer` is the share of a time budget that is left for what comes after the fit.
+        `for_answer` is the share of a time budget that is left for what comes after the fit, or less, if that
+        needs so many seconds of processor for the number of columns.
         """
         model = self.model()
         frame = self.read(data, model)
         resume = checkpoint if checkpoint is not None and checkpoint.exists() else None
         if resume is not None:
             typer.echo(f"glfm: going on from the checkpoint {resume}.", err=True)
-        return model.fit(
-            frame,
-            checkpoint=checkpoint,
-            checkpoint_every=checkpoint_every,
-            resume=resume,
-            time_budget=self.budget.part(1.0 - for_answer).left,
-            sample=self.sample,
-        )
+        with self.followed_by(for_answer):
+            return model.fit(
+                frame,
+                checkpoint=checkpoint,
+                checkpoint_every=checkpoint_every,
+                resume=resume,
+                time_budget=self._time_to_fit(for_answer, needed and needed(frame.shape[1])),
+                sample=self.sample,
+            )
+
+    def followed_by(self, for_answer: float = 0.0) -> AbstractContextManager[None]:
+        """Say the time to the end of the command, of which a share comes after what is done inside."""
+        from glfm.sampling.progress import followed_by
+
+        until = None if self.time_budget is None else BEGIN + self.time_budget
+        return followed_by(for_answer / (1.0 - for_answer), until)
+
+    def _time_to_fit(self, for_answer: float, needed: float | None) -> float | None:
+        """Return the seconds that a fit may take; so many of processor are kept, a share of all at most."""
+        left = self.budget.left
+        if left is None:
+            return None
+        busy = max((time.monotonic() - BEGIN) / max(time.process_time(), 1e-3), 1.0)
+        answer = for_answer * left
+        return left - (answer if needed is None else min(answer, busy * needed))
 
     def read(self, data: Path, model: GLFM) -> Any:
         """Return the table in a file, after printing the estimated cost of fitting it."""
@@ -208,7 +230,9 @@ class Fitting:
     def _say_that_it_reads(self, data: Path) -> None:
         """Print what is being read, if that will take seconds."""
         if not self.quiet and data.is_file() and data.stat().st_size > _LARGE_FILE:
-            typer.echo(f"glfm: reading {data.name}, {data.stat().st_size / 2**20:.0f} MiB.", err=True)
+            left = self.budget.left
+            rest = "" if left is None else f"; about {left:.0f} s left"
+            typer.echo(f"glfm: reading {data.name}, {data.stat().st_size / 2**20:.0f} MiB{rest}.", err=True)
 
     def announce(self, model: GLFM, frame: Any) -> None:
         """Print the estimated cost of fitting a table on stderr, unless --quiet is given."""
@@ -229,7 +253,6 @@ def fitting(command: Callable[..., None]) -> Callable[..., None]:
     def wrapped(**values: Any) -> None:
         values["time_budget"] = read_seconds(values["time_budget"])
         options = Fitting(**{name: values.pop(name) for name in shared})
-        _ = options.budget  # its clock begins
         command(**values, options=options)
 
     parameters = [*(one for one in own if one.name != "options"), *shared.values()]
@@ -255,14 +278,18 @@ def read_model(path: Path, options: Fitting, data: Path | None = None) -> tuple[
 
 
 def fitted_model(
-    data: Path | None, model: Path | None, options: Fitting, for_answer: float
+    data: Path | None,
+    model: Path | None,
+    options: Fitting,
+    for_answer: float,
+    needed: Callable[[int], float] | None = None,
 ) -> tuple[GLFM, Path]:
     """Return a model, fitted to a table or read from a file, and the path of the table or the file.
 
-    `for_answer` is the share of a time budget that is left for what comes after the fit.
+    `for_answer` and `needed` are what is left of a time budget for what comes after the fit: `Fitting.fit`.
     """
     if data is not None and model is None:
-        return options.fit(data, for_answer=for_answer), data
+        return options.fit(data, for_answer=for_answer, needed=needed), data
     if model is not None and data is None:
         return read_model(model, options)[0], model
     raise DataError("One source is needed: name either a table, or a model with --model.")

@@ -16,6 +16,7 @@ from glfm.frames.column import Column, FloatArray
 from glfm.kernels.arrays import OrderedProbit
 from glfm.kernels.gaussian import fill_truncated
 from glfm.kernels.jit import Codes, Rng, kernel
+from glfm.kernels.many_levels import MANY, many_level_probabilities, many_log_level_probabilities
 from glfm.kernels.probit import level_probabilities, log_level_probabilities
 from glfm.kernels.random import fill_normals
 from glfm.kinds.base import Evidence, Noise
@@ -148,7 +149,7 @@ class Categorical(LevelledKind):
         if self._n_groups == 1:
             p = np.ones((location.shape[0], 1))
         else:
-            p = np.asarray(level_probabilities(location / math.sqrt(variance)))
+            p = _probabilities(location / math.sqrt(variance))
         return p if self.shares is None else p[:, self._group] * self._weight
 
     def probabilities_under(
@@ -176,7 +177,7 @@ class Categorical(LevelledKind):
         rows = np.flatnonzero(~np.isnan(x))
         if self._n_groups > 1:
             codes = self.largest(x[rows]).astype(np.int32)
-            score[rows] = log_level_probabilities(codes, location[rows] / math.sqrt(variance))
+            score[rows] = _log_probabilities(codes, location[rows] / math.sqrt(variance))
         if self.shares is not None:
             score[rows] += np.log(self._weight[x[rows].astype(np.intp)])
         return score
@@ -203,6 +204,23 @@ class Categorical(LevelledKind):
     def _weight(self) -> FloatArray:
         """The probability of each level given that its pseudo-observation is the largest."""
         return np.where(np.asarray(self.shares) == 0.0, 1.0, self.shares or 0.0)
+
+
+def _probabilities(location: FloatArray) -> FloatArray:
+    """Return the probability of every level; means are in standard deviations."""
+    few = location.shape[1] + 1 < MANY
+    return np.asarray((level_probabilities if few else many_level_probabilities)(location))
+
+
+def _log_probabilities(codes: NDArray[np.int32], location: FloatArray) -> FloatArray:
+    """Return the log probability of one level per row; means are in standard deviations."""
+    if location.shape[1] + 1 < MANY:
+        return np.asarray(log_level_probabilities(codes, location))
+    score = np.asarray(many_log_level_probabilities(codes, location))
+    rare = np.flatnonzero(np.isnan(score))
+    if rare.size:
+        score[rare] = log_level_probabilities(codes[rare], location[rare])
+    return score
 
 
 @kernel

@@ -6,18 +6,22 @@ import base64
 import hashlib
 import json
 import os
+import time
 from collections.abc import Mapping
+from copy import copy
 from importlib.resources import files
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from glfm.analysis.dependence import Dependence
 from glfm.analysis.summary import Summary
 from glfm.errors import DataError
 from glfm.report.content import Content, collect
 from glfm.report.formatting import clipped, counted, number, percent
 from glfm.sampling.progress import tracked
 
+_FOR_DEPENDENCE, _FEWEST_DRAWS = 0.33, 4  # share of the time of a report in a hurry, and draws at least
 # Inside a script element only these characters could be read as markup or end it.
 _ESCAPES = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
 
@@ -30,6 +34,24 @@ def check_page(path: str | PathLike[str]) -> Path:
     if not page.parent.is_dir():
         raise DataError(f"The report {str(page)!r} cannot be written: there is no such directory.")
     return page
+
+
+def page_seconds(n_columns: int) -> float:
+    """Return about how many seconds of processor a report takes; most is what goes together."""
+    return 3.0 + 0.1 * n_columns + 0.003 * n_columns**2
+
+
+def in_time(summary: Summary, seconds: float) -> Summary:
+    """Return a summary of the same fit whose dependence of columns takes a third of the seconds, at most.
+
+    It is found draw by draw: one tells how long that takes, and the others are as many as there is time for.
+    """
+    begin = time.monotonic()
+    _ = Dependence(summary.fit.thinned(1)).information
+    n_draws = int(_FOR_DEPENDENCE * seconds / max(time.monotonic() - begin, 1e-6))
+    quick = copy(summary)
+    quick.dependence = Dependence(summary.fit.thinned(max(n_draws, _FEWEST_DRAWS)))
+    return quick
 
 
 def write(summary: Summary, path: str | PathLike[str], title: str | None = None) -> Path:

@@ -78,10 +78,10 @@ class Pace:
         return self.load * self.processor(n_rows, n_sweeps)
 
 
-def measure(problem: LocalProblem, n_shards: int, patience: float) -> Pace:
-    """Run a chain over some of the rows for about `patience` seconds."""
+def measure(problem: LocalProblem, n_shards: int, patience: float, most: int | None = None) -> Pace:
+    """Run a chain over some of the rows, `most` at most, for about `patience` seconds after its start."""
     rng = np.random.default_rng(0)
-    most = max(_FEWEST_ROWS, min(_ROWS, _MOST_PSEUDO // problem.n_pseudo))
+    most = most or max(_FEWEST_ROWS, min(_ROWS, _MOST_PSEUDO // problem.n_pseudo))
     rows = np.sort(rng.permutation(problem.n_rows)[:most])
     some = problem if rows.size == problem.n_rows else problem.some(rows)
     seed = np.random.SeedSequence(0)
@@ -113,7 +113,10 @@ def affordable_rows(
     10,000. Chains start one after the other, and are run by `threads` at a time.
     """
     patience = min(_PATIENCE, _TRIAL_SHARE * (budget.left or 0.0))
-    pace = measure(problem, n_shards, patience)
+    begin = time.monotonic()
+    pace = measure(problem, n_shards, patience, _FEWEST_ROWS)
+    if (time.monotonic() - begin) * _ROWS / _FEWEST_ROWS < patience:  # a start takes long with many rows
+        pace = measure(problem, n_shards, patience)
 
     def seconds(share: float) -> float:
         starts = n_chains * pace.clock(problem.n_rows, 0)

@@ -1,13 +1,18 @@
-"""Progress on stderr: bars for chains and compiled code, or for an answer, with the time that is left."""
+"""Progress on stderr: bars for chains and compiled code, or for an answer, with the time that is left.
+
+A command has several parts, one after the other. The time that is left is always that to its end: inside
+`with followed_by(...)` what comes after is counted too.
+"""
 
 from __future__ import annotations
 
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 _PATIENCE = 2.0  # seconds for which an answer may take without a word
 _EVERY = 20.0  # seconds between two lines in a file
@@ -15,13 +20,48 @@ _EVERY = 20.0  # seconds between two lines in a file
 Item = TypeVar("Item")
 
 
+class _Ahead(NamedTuple):
+    """What comes after the part of a command that is being done."""
+
+    times: float = 0.0  # as long as that part
+    until: float | None = None  # by when it will be over, on the monotonic clock
+
+    def left(self, done: float, seconds: float, most: float | None = None) -> str:
+        """Return how long it is to the end of all, as text.
+
+        A share of a part is `done` after so many seconds, and will be within `most`.
+        """
+        part = seconds / max(done, 1e-9)
+        if most is not None:
+            part = min(part, max(most, seconds))
+        left = part - seconds + self.times * part
+        if self.until is not None:
+            left = min(left, max(self.until - time.monotonic(), 0.0))
+        return f"about {left:.0f} s left" if left < 120.0 else f"about {left / 60.0:.0f} min left"
+
+
+_AHEAD: ContextVar[_Ahead] = ContextVar("ahead", default=_Ahead())  # noqa: B039 - it never changes
+
+
+@contextmanager
+def followed_by(times: float = 0.0, until: float | None = None) -> Iterator[None]:
+    """Count what comes after this part of a command, `times` as long, in the time that is said to be left.
+
+    `until` is by when all will be over, on the monotonic clock, if there is a time budget.
+    """
+    token = _AHEAD.set(_Ahead(times, until))
+    try:
+        yield
+    finally:
+        _AHEAD.reset(token)
+
+
 def _bars(*columns: Any) -> Any:
-    """Return bars of rich, each with the time that is left at its end."""
+    """Return bars of rich."""
     from rich.console import Console
     from rich.progress import Progress as Bars
-    from rich.progress import TimeRemainingColumn
 
-    return Bars(*columns, TimeRemainingColumn(), console=Console(stderr=True))
+    return Bars(*columns, console=Console(stderr=True))
 
 
 class Progress:
@@ -44,7 +84,7 @@ class Progress:
     ) -> None:
         self._done, self._first, self._total = list(done), sum(done), n_sweeps * len(done)
         self._begin = self._said = time.monotonic()
-        self._seconds = seconds
+        self._seconds, self._ahead = seconds, _AHEAD.get()
         self._all: Any = None
         self._bars: Any = None
         self._tasks: list[Any] = []
@@ -56,16 +96,13 @@ class Progress:
                 TextColumn("{task.description}"),
                 BarColumn(),
                 MofNCompleteColumn(),
-                TextColumn("{task.fields[what]}, left"),
+                TextColumn("{task.fields[what]}"),
             )
             self._tasks = [
                 self._bars.add_task(f"chain {chain}", total=n_sweeps, completed=sweep, what=_sweeps(0))
                 for chain, sweep in enumerate(done, start=1)
             ]
-            if len(done) > 1:
-                self._all = self._bars.add_task(
-                    "all", total=self._total, completed=self._first, what=self._of_all()
-                )
+            self._all = self._bars.add_task("all", total=self._total, completed=self._first, what="sweeps")
 
     def __enter__(self) -> Self:
         if self._bars is not None:
@@ -92,18 +129,12 @@ class Progress:
 
     def _update_all(self) -> None:
         done, now = sum(self._done), time.monotonic()
-        if self._all is not None:
-            self._bars.update(self._all, completed=done, what=self._of_all())
         share = (done - self._first) / max(self._total - self._first, 1)
+        left = self._ahead.left(share, now - self._begin, self._seconds)
+        self._bars.update(self._all, completed=done, what=f"sweeps, {left}")
         if not sys.stderr.isatty() and now - self._said >= _EVERY and share > 0.0:
             self._said = now
-            _say("sampling", share, now - self._begin, self._seconds)
-
-    def _of_all(self) -> str:
-        if self._seconds is None:
-            return "sweeps"
-        left = max(0.0, self._seconds - (time.monotonic() - self._begin))
-        return f"sweeps, {left:.0f} s of the time budget"
+            _say("sampling", share, left)
 
     def prepare(self, done: int, total: int) -> None:
         """Show how much of the compiled code is there; all of it ends the bar."""
@@ -131,6 +162,7 @@ class Answering:
         self._task: Any = None
         self._token: Any = None
         self._begin = self._said = time.monotonic()
+        self._ahead = _AHEAD.get()
         self._low, self._high = 0.0, 1.0  # the part of the whole that is being done
 
     def __enter__(self) -> Self:
@@ -161,19 +193,19 @@ class Answering:
         now = time.monotonic()
         if now - self._begin < _PATIENCE or (done >= 1.0 and self._bars is None):
             return
+        left = self._ahead.left(done, now - self._begin)
         if sys.stderr.isatty():
             if self._bars is None:
                 from rich.progress import BarColumn, TaskProgressColumn, TextColumn
 
-                self._bars = _bars(
-                    TextColumn(self._what), BarColumn(), TaskProgressColumn(), TextColumn("left")
-                )
-                self._task = self._bars.add_task("", total=1.0)
+                left_column = TextColumn("{task.fields[left]}")
+                self._bars = _bars(TextColumn(self._what), BarColumn(), TaskProgressColumn(), left_column)
+                self._task = self._bars.add_task("", total=1.0, left="")
                 self._bars.start()
-            self._bars.update(self._task, completed=done)
+            self._bars.update(self._task, completed=done, left=left)
         elif now - self._said >= _EVERY:
             self._said = now
-            _say(self._what, done, now - self._begin)
+            _say(self._what, done, left)
 
 
 _CURRENT: ContextVar[Answering | None] = ContextVar("answering", default=None)
@@ -185,9 +217,6 @@ def tracked(items: Iterable[Item], n: int) -> Iterator[Item]:
     yield from items if answering is None else answering.tracked(items, n)
 
 
-def _say(what: str, done: float, seconds: float, most: float | None = None) -> None:
-    """Write one line: how much is done after so many seconds, and how long the rest, of `most`, will take."""
-    left = seconds * (1.0 - done) / max(done, 1e-9)
-    left = left if most is None else min(left, max(most - seconds, 0.0))
-    words = f"{left:.0f} s" if left < 120.0 else f"{left / 60.0:.0f} min"
-    print(f"{what}: {done:.0%}, about {words} left", file=sys.stderr, flush=True)
+def _say(what: str, done: float, left: str) -> None:
+    """Write one line: how much of a part is done, and how long it is to the end of all."""
+    print(f"{what}: {done:.0%}, {left}", file=sys.stderr, flush=True)

@@ -96,6 +96,23 @@ class TestSimilarity:
         np.testing.assert_array_equal(model.similarity(dict(new.iloc[1])), found.iloc[[1]])
         np.testing.assert_array_equal(model.similarity(pl.from_pandas(new)), found)
 
+    def test_few_draws_of_a_column_with_many_levels(self, monkeypatch):
+        rng = np.random.default_rng(0)
+        group = rng.integers(0, 2, 120)
+        frame = pd.DataFrame(
+            {"a": 3.0 * group + rng.normal(size=120), "place": 20 * group + np.arange(120) % 20}
+        )
+        schema = {"place": "categorical"}
+        settings = {"n_chains": 2, "n_warmup": 20, "n_draws": 30, "random_state": 0, "progress": False}
+        model = glfm.GLFM(schema, **settings).fit(frame)
+        found = {}
+        for n in (60, 16, 1):
+            monkeypatch.setattr("glfm.analysis.similarity._FEW_DRAWS", n)
+            found[n] = model.similarity(list(range(0, 120, 10)), wrt="place").to_numpy()
+        off = {n: np.sqrt(np.mean((found[n] - found[60]) ** 2)) for n in (16, 1)}
+        assert off[16] < 0.05
+        assert off[1] > 0.05  # one draw would be seen
+
     def test_rows_without_features_are_the_same(self):
         frame = pd.DataFrame({"a": [1.0, 2.0, 1.5, 0.5]})
         found = glfm.GLFM(**QUICK, alpha=1e-9).fit(frame).similarity(wrt="a")

@@ -5,7 +5,7 @@ import io
 import pytest
 
 from glfm.sampling import progress
-from glfm.sampling.progress import Answering, Progress, tracked
+from glfm.sampling.progress import Answering, Progress, followed_by, tracked
 
 
 class Stderr(io.StringIO):
@@ -106,3 +106,16 @@ def test_chains_write_a_line_now_and_then(monkeypatch, clock):
 
 def test_the_time_left_is_within_the_budget(monkeypatch, clock):
     assert sampled(monkeypatch, clock, 50.0)[0] == "sampling: 20%, about 30 s left"
+
+
+def test_the_time_left_counts_what_comes_after(monkeypatch, clock):
+    """Of a command, of which sampling is a third: from the first line to the last, the time to its end."""
+    with followed_by(2.0):
+        assert sampled(monkeypatch, clock, None)[0].endswith("about 5 min left")  # 80 s and 200 s
+    clock[0] = 0.0
+    with followed_by(2.0, until=110.0):
+        assert sampled(monkeypatch, clock, None)[0].endswith("about 90 s left")
+    clock[0] = 0.0
+    with followed_by(0.5):
+        assert said(monkeypatch, clock, 40.0, n=4) == ["surprisal: 50%, about 40 s left"]
+    assert said(monkeypatch, clock, 40.0, n=4) == ["surprisal: 50%, about 20 s left"]  # of one part alone
