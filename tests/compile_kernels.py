@@ -14,7 +14,13 @@ TOGETHER = (
     # Features that are bits, one row at a time.
     ("categorical", "count", "left out", "cells of new rows"),
     # Shards and scores.
-    ("weighted, one shard", "one shard", "weighted, cells of new rows", "ward, two shards"),
+    (
+        "weighted, one shard",
+        "one shard",
+        "weighted, cells of new rows",
+        "weighted, left out",
+        "ward, two shards",
+    ),
 )
 
 

@@ -382,6 +382,7 @@ ANSWERED: dict[str, Callable[[], dict[str, Any]]] = {
     "weighted, cells of new rows": lambda: answered(of_new_rows, weighted=True),
     "weighted, cells of fitted rows": lambda: answered(of_fitted_rows, weighted=True),
     "weighted, questions": lambda: answered(of_few_questions, weighted=True),
+    "weighted, left out": lambda: answered(of_oddness, weighted=True),
 }
 CASES = {**{model: partial(numbers, model) for model in MODELS}, **SAMPLED, **ANSWERED}
 
