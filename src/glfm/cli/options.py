@@ -166,7 +166,8 @@ class Fitting:
         self._say_that_it_reads(data)
         frame = read_table(data, na=self.na, schema=plain.schema, clean=self.clean)
         hurried = self.time_budget is not None and self.time_budget < _SECONDS_PER_ROW * len(frame)
-        settings = {**plain.get_params(deep=False), "n_warmup": N_WARMUP, "thin": 1, "weighted": "auto"}
+        settings = {**plain.get_params(deep=False), "n_warmup": N_WARMUP, "thin": 1}
+        settings |= {"weighted": "auto", "refine": "auto"}
         model = predicting(frame, hurried=hurried, **settings)
         self.announce(model, frame)
         return model.fit(frame, time_budget=self.budget.part(1.0 - _FOR_FILLING).left, sample=self.sample)
