@@ -133,8 +133,8 @@ class Cells(ABC):
         """Return the cells moved towards a learner's guesses."""
         raise NotImplementedError(f"Cells of kind {self.kind.name!r} are not refined.")
 
-    def best_move(self, x: FloatArray, guess: FloatArray) -> Move:
-        """Return the move of highest log density at one encoded value per cell (no holes)."""
+    def best_move(self, x: FloatArray, guess: FloatArray) -> tuple[Move, FloatArray]:
+        """Return the move of highest log density at one encoded value per cell (no holes), and its gains."""
         raise NotImplementedError(f"Cells of kind {self.kind.name!r} are not refined.")
 
     def parts(self) -> Iterator[tuple[FloatArray, float, FloatArray]]:

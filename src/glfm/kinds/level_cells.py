@@ -60,12 +60,12 @@ class LevelCells(Cells):
         return total / total.sum(axis=1, keepdims=True), each / len(self.locations)
 
     def log_density(self, x: FloatArray) -> FloatArray:
+        if self.tilts is not None:
+            with np.errstate(divide="ignore"):
+                return np.log(_at(self.probabilities, x))
         total = np.full(x.size, -np.inf)
         for part in self.parts():
-            score = self.kind.log_density(x, *part)
-            if self.tilts is not None:
-                score = score + _at(self.tilts, x) - np.log(self._weighed(self.kind.probabilities(*part)))
-            total = np.logaddexp(total, score)
+            total = np.logaddexp(total, self.kind.log_density(x, *part))
         return np.asarray(total - np.log(len(self.locations)))
 
     def mode(self) -> FloatArray:
@@ -114,11 +114,6 @@ class LevelCells(Cells):
         p = p * np.exp(self.tilts)
         return p / p.sum(axis=-1, keepdims=True)
 
-    def _weighed(self, p: FloatArray) -> FloatArray:
-        """Return the sums that tilted probabilities are divided by."""
-        assert self.tilts is not None
-        return np.asarray((p * np.exp(self.tilts)).sum(axis=-1))
-
     # ---- refinement
 
     def inputs(self, counts: NDArray[np.int64]) -> FloatArray:
@@ -131,19 +126,21 @@ class LevelCells(Cells):
     def moves(self, guess: FloatArray, move: Move) -> FloatArray:
         """Return the tilts that turn the probabilities p into p^(1 - weight) guess^weight, normalised."""
         own = np.maximum(self.probabilities, _RARE)
-        return move.weight * np.log((_DOUBT * own + (1.0 - _DOUBT) * guess) / own)
+        return np.asarray(move.weight * np.log((_DOUBT * own + (1.0 - _DOUBT) * guess) / own))
 
     def moved(self, moves: FloatArray, scale: float) -> LevelCells:
         return replace(self, tilts=moves)
 
-    def best_move(self, x: FloatArray, guess: FloatArray) -> Move:
-        """Return the weight that is best for the probabilities averaged over draws."""
-        own, tilts = np.log(np.maximum(self.probabilities, _RARE)), self.moves(guess, Move(1.0))
+    def best_move(self, x: FloatArray, guess: FloatArray) -> tuple[Move, FloatArray]:
+        under = self.kind.probabilities_under(np.array(self.locations), self.variances, self.thetas)
+        tilts = self.moves(guess, Move(1.0))
         scores = []
         for weight in _WEIGHTS:
-            log_p = own + weight * tilts
-            scores.append(float(np.mean(_at(log_p, x) - np.log(np.exp(log_p).sum(axis=1)))))
-        return Move(float(_WEIGHTS[int(np.argmax(scores))]))
+            p = under * np.exp(weight * tilts)
+            p /= p.sum(axis=-1, keepdims=True)
+            scores.append(np.log(np.maximum(_at(p.mean(axis=0), x), _RARE)))
+        best = int(np.argmax([score.mean() for score in scores]))
+        return Move(float(_WEIGHTS[best])), scores[best] - scores[0]
 
 
 def _at(values: FloatArray, x: FloatArray) -> FloatArray:

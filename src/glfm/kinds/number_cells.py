@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
+from scipy.optimize import minimize, minimize_scalar
 
 from glfm.frames.column import FloatArray
 from glfm.kernels.mixture import interpolate, mixture_log_density, mixture_log_mass, mixture_quantile
@@ -25,7 +25,7 @@ _STEP, _LEVEL = 0.1, 0.05  # of a lattice: in standard deviations, and of their 
 _LEAST = 1e-6  # of the size of a column: means far below it are read as differences, not as ratios
 _COMPONENTS = 256  # of a kernel density, at most
 _SCALES = (0.2, 2.0)  # of a move, at least and at most
-_SEARCH = {"xatol": 0.01, "fatol": 1e-4}
+_CLOSE = 1e-3  # in weight and scale, and in nats
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,15 +179,27 @@ class NumberCells(Cells):
             self, locations=[scale * location + moves for location in self.locations], variances=variances
         )
 
-    def best_move(self, x: FloatArray, guess: FloatArray) -> Move:
-        def loss(at: FloatArray) -> float:
-            move = Move(float(at[0]), float(at[1]))
-            return -float(np.mean(self.moved(self.moves(guess, move), move.scale).log_density(x)))
+    def best_move(self, x: FloatArray, guess: FloatArray) -> tuple[Move, FloatArray]:
+        """Return the best move, with the spread relative to what is best without a learner.
 
-        found = minimize(
-            loss, (0.5, 1.0), method="Nelder-Mead", bounds=((0.0, 1.0), _SCALES), options=_SEARCH
+        The cells may come from few draws, which are too sure of what they say: both spreads are fitted, so
+        that this does not matter to their ratio, and gains are beside cells of the best spread.
+        """
+
+        def scored(move: Move) -> FloatArray:
+            return self.moved(self.moves(guess, move), move.scale).log_density(x)
+
+        alone = minimize_scalar(lambda s: -scored(Move(0.0, s)).mean(), bounds=_SCALES, method="bounded")
+        both = minimize(
+            lambda at: -scored(Move(at[0], at[1])).mean(),
+            [0.5, float(alone.x)],
+            method="Nelder-Mead",
+            bounds=[(0.0, 1.0), _SCALES],
+            tol=_CLOSE,
         )
-        return Move(float(found.x[0]), float(found.x[1]))
+        weight, scale = both.x.tolist()
+        gains = scored(Move(weight, scale)) - scored(Move(0.0, float(alone.x)))
+        return Move(weight, scale / float(alone.x)), gains
 
     # ---- mode
 

@@ -225,25 +225,24 @@ class Predictive:
         d = self._problem.names.index(column)
         part = self._problem.slices[d]
         cells = column_cells(self._draws, d, list(self._rows.locations(rows, part)))
-        return cells if d not in self._learners else self._refined(d, cells, rows)
+        if d not in self._learners:
+            return cells
+        return cells.moved(self._moves(d, cells, rows), self._learners[d].move.scale)
 
-    def _refined(self, d: int, cells: Cells, rows: NDArray[np.intp] | None = None) -> Cells:
-        """Return cells of some rows of a column, or of all, moved towards the guesses of its learner."""
-        moves = self._moves(d)
-        return cells.moved(moves if rows is None else moves[rows], self._learners[d].move.scale)
+    def _moves(self, d: int, cells: Cells, rows: NDArray[np.intp]) -> FloatArray:
+        """Return what moves the cells of some rows towards the guesses of their column's learner."""
+        learner = self._learners[d]
+        assert learner.forest is not None
+        others = without(input_slices(self._problem)[d], self._inputs.shape[1])
+        return cells.moves(learner.forest.predict(self._inputs[np.ix_(rows, others)]), learner.move)
 
-    def _moves(self, d: int) -> FloatArray:
-        """Return what moves the cells of a column, for all rows; found once."""
+    def _all_moves(self, d: int) -> FloatArray:
+        """Return what moves all cells of a column; found once."""
         if d not in self._known_moves:
-            learner, part = self._learners[d], self._problem.slices[d]
-            others = without(input_slices(self._problem)[d], self._inputs.shape[1])
-            assert learner.forest is not None
-            found = []
+            part, found = self._problem.slices[d], []
             for some in blocks(np.arange(self._rows.n_rows)):
-                own = column_cells(self._draws, d, list(self._rows.locations(some, part)))
-                found.append(
-                    own.moves(learner.forest.predict(self._inputs[np.ix_(some, others)]), learner.move)
-                )
+                cells = column_cells(self._draws, d, list(self._rows.locations(some, part)))
+                found.append(self._moves(d, cells, some))
             self._known_moves[d] = np.concatenate(found)
         return self._known_moves[d]
 
@@ -314,7 +313,8 @@ class Predictive:
         if learner is None:
             return column_cells([self._draws[t]], d, [location + by])
         scale = learner.move.scale  # which a shift does not share
-        return self._refined(d, column_cells([self._draws[t]], d, [location + by / scale]))
+        alone = column_cells([self._draws[t]], d, [location + by / scale])
+        return alone.moved(self._all_moves(d), scale)
 
     def _decoded(self, columns: dict[str, FloatArray]) -> dict[str, NDArray[Any]]:
         return {name: self._problem.kinds[name].decode(x) for name, x in columns.items()}

@@ -44,7 +44,7 @@ MOST_ROWS = (
     3000  # by which learners are trained: with this, and `MOST_LEVELS`, the size of a forest is bounded
 )
 MOST_LEVELS = 20  # of a column that is refined
-FEWEST_CELLS = 50  # observed, of a column that is refined
+FEWEST_CELLS = 100  # observed, of a column that is refined
 _FOLDS, _DRAWS, _PASSES = 5, 20, 4  # parts that are hidden in turn, and how rows are placed without them
 _LEAST_WEIGHT = 0.05  # of a learner that is kept
 _PURPOSE = 11  # of the random numbers
@@ -145,7 +145,7 @@ class _HiddenInTurn:
         rows = np.sort(rng.permutation(n_rows)[:MOST_ROWS])
         self.x = fit.rows.x[rows]
         self.part = _parts(self.x, rng)
-        self.seeds = rng.integers(2**31, size=self.x.shape[1])
+        self.seeds: list[int] = rng.integers(2**31, size=self.x.shape[1]).tolist()
         self._inputs: list[Inputs] = []
         self._locations: list[list[FloatArray]] = []
 
@@ -193,9 +193,8 @@ def _learn(table: _HiddenInTurn, end: float | None, d: int) -> Learner | None:
     x, inputs, cells = table.cells(d)
     if (end is not None and time.monotonic() > end) or not inputs.shape[1]:
         return None
-    forest, guess = _trained(cells.kind, x, inputs, int(table.seeds[d]))
-    move = cells.best_move(x, guess)
-    gains = cells.moved(cells.moves(guess, move), move.scale).log_density(x) - cells.log_density(x)
+    forest, guess = _trained(cells.kind, x, inputs, table.seeds[d])
+    move, gains = cells.best_move(x, guess)
     gain, error = float(gains.mean()), float(gains.std() / np.sqrt(gains.size))
     keeps = gain > error and move.weight >= _LEAST_WEIGHT
     return Learner(x.size, move, gain, error, forest if keeps else None)
