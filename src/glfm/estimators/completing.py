@@ -104,9 +104,10 @@ class Completing(Fitted):
         pandas.DataFrame
             One row per modelled column: `kind`; `learner` ("trees" or "none"); `cells`, observed ones, each
             hidden from model and trees, by which both were compared; `weight` of the trees' prediction, 0 if
-            the model's own stands; `scale`, by what the spread of a number on the pseudo-scale is multiplied; `gain`, what log densities of these cells gained on average, in nats, and its standard
-            `error`. Trees are used if they gained more than that error; `gain` is NaN if they were not tried:
-            fewer than 100 cells, only one value, more than 20 levels, or no refinement at all.
+            the model's own stands; `scale`, by what the spread of a number on the pseudo-scale is multiplied;
+            `gain`, what log densities of these cells gained on average, in nats, and its standard `error`.
+            Trees are used if they gained more than that error. `gain` is NaN if they were not tried: fewer
+            than 100 cells, only one value, more than 20 levels, or no refinement at all.
 
         Examples
         --------

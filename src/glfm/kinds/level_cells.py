@@ -112,7 +112,7 @@ class LevelCells(Cells):
         if self.tilts is None:
             return p
         p = p * np.exp(self.tilts)
-        return p / p.sum(axis=-1, keepdims=True)
+        return np.asarray(p / p.sum(axis=-1, keepdims=True))
 
     # ---- refinement
 

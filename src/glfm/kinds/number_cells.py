@@ -189,17 +189,14 @@ class NumberCells(Cells):
         def scored(move: Move) -> FloatArray:
             return self.moved(self.moves(guess, move), move.scale).log_density(x)
 
-        alone = minimize_scalar(lambda s: -scored(Move(0.0, s)).mean(), bounds=_SCALES, method="bounded")
-        both = minimize(
-            lambda at: -scored(Move(at[0], at[1])).mean(),
-            [0.5, float(alone.x)],
-            method="Nelder-Mead",
-            bounds=[(0.0, 1.0), _SCALES],
-            tol=_CLOSE,
-        )
-        weight, scale = both.x.tolist()
-        gains = scored(Move(weight, scale)) - scored(Move(0.0, float(alone.x)))
-        return Move(weight, scale / float(alone.x)), gains
+        def loss(at: FloatArray) -> float:
+            return -float(scored(Move(float(at[0]), float(at[1]))).mean())
+
+        bounds = [(0.0, 1.0), _SCALES]
+        own = float(minimize_scalar(lambda s: loss(np.array([0.0, s])), bounds=_SCALES, method="bounded").x)
+        found = minimize(loss, np.array([0.5, own]), method="Nelder-Mead", bounds=bounds, tol=_CLOSE)
+        weight, scale = float(found.x[0]), float(found.x[1])
+        return Move(weight, scale / own), scored(Move(weight, scale)) - scored(Move(0.0, own))
 
     # ---- mode
 

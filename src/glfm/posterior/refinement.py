@@ -145,7 +145,7 @@ class _HiddenInTurn:
         rows = np.sort(rng.permutation(n_rows)[:MOST_ROWS])
         self.x = fit.rows.x[rows]
         self.part = _parts(self.x, rng)
-        self.seeds: list[int] = rng.integers(2**31, size=self.x.shape[1]).tolist()
+        self.seeds = [int(rng.integers(2**31)) for _ in range(self.x.shape[1])]
         self._inputs: list[Inputs] = []
         self._locations: list[list[FloatArray]] = []
 

@@ -1,4 +1,4 @@
-"""Cells that are moved towards a learner's guesses stay whole distributions, of every kind that has a learner."""
+"""Cells that are moved towards a learner's guesses stay whole distributions, of every kind."""
 
 import numpy as np
 import pytest

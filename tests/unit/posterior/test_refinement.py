@@ -100,7 +100,7 @@ def _covered(model: glfm.GLFM, whole: pd.DataFrame) -> float:
 
 class TestLeaks:
     def test_inputs_do_not_know_the_cell_that_is_predicted(self, model):
-        """A cell is another, under the same draws: what its learner reads stays, and would not if it leaked."""
+        """Of another cell, under the same draws, a learner reads the same; what leaked would differ."""
         fit = replace(model.fit_.thinned(refinement._DRAWS), refinement=None)
         d = 1
         row = int(np.flatnonzero(~np.isnan(fit.rows.x[:, d]) & np.isnan(fit.rows.x).any(axis=1))[0])
