@@ -33,6 +33,7 @@ from glfm.sampling.chain import Chain
 from glfm.sampling.engine import Engine, Keeper, LocalEngine, check_workers, choose_shards
 from glfm.sampling.pace import Budget
 from glfm.sampling.priors import Priors, Schedule
+from glfm.sampling.progress import Answering
 from glfm.sampling.settings import (
     at_least_one,
     check_budget,
@@ -312,9 +313,19 @@ class GLFM(Exploring, Completing, Asking, Changing, MixedTableEstimator):
 
     def _refine(self, seconds: float | None) -> None:
         """Refine the predictions of the fit, unless its rows are elsewhere."""
-        if self.fit_.chains:
-            known = refined(self.fit_, self.n_jobs, seconds)
-            self._hold(replace(self.fit_, refinement=known))
+        if not self.fit_.chains:
+            return
+        try:
+            with Answering("refinement", self.progress):
+                known = refined(self.fit_, self.n_jobs, seconds)
+        except KeyboardInterrupt:
+            warnings.warn(
+                "The refinement was interrupted: all draws are there, and predictions are the model's own.",
+                FitWarning,
+                stacklevel=4,
+            )
+            return
+        self._hold(replace(self.fit_, refinement=known))
 
     def _sample(
         self, fit: Fit, time_budget: float | None, stage: Stage, keeper: Keeper | None, engine: Engine

@@ -14,6 +14,8 @@ from glfm.posterior.spacing import blocks, spaced
 from glfm.sampling.draws import Draw, column_cells
 from glfm.sampling.problem import Problem
 
+_FAR = 1e30  # beyond which inputs are alike: learners read finite 32-bit floats
+
 
 def input_slices(problem: Problem) -> list[slice]:
     """Return which of the inputs stand for each column."""
@@ -38,11 +40,12 @@ def filled_inputs(rows: Rows, problem: Problem, draws: Sequence[Draw]) -> Inputs
             continue
         x, counts = rows.x[:, d], problem.facts.level_counts[d]
         seen = np.flatnonzero(~np.isnan(x))
-        out[seen, part] = kind.inputs(x[seen], counts)
+        with np.errstate(over="ignore"):
+            out[seen, part] = kind.inputs(x[seen], counts)
         for holes in blocks(np.flatnonzero(np.isnan(x))):
             locations = [rows.location(int(t), holes, problem.slices[d]) for t in some]
             out[holes, part] = column_cells(asked, d, locations).inputs(counts)
-    return out
+    return np.clip(out, -_FAR, _FAR, out=out)
 
 
 def without(part: slice, n_inputs: int) -> NDArray[np.intp]:

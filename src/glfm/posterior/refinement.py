@@ -38,6 +38,7 @@ from glfm.posterior.learner_inputs import filled_inputs, input_slices, without
 from glfm.posterior.row_inputs import map_in_threads
 from glfm.posterior.rows import NewRows
 from glfm.sampling.draws import column_cells
+from glfm.sampling.progress import tracked
 
 TREES, LEAF = 50, 3  # of a forest, and training cells of a leaf, at least
 MOST_ROWS = (
@@ -111,12 +112,18 @@ def refined(fit: Fit, n_jobs: int | None = None, seconds: float | None = None) -
     end = None if seconds is None else time.monotonic() + seconds
     if fit.problem.n_rows < FEWEST_CELLS or fit.rows.pinned is not None:
         return Refinement({})
-    table = _HiddenInTurn(fit, n_jobs)
+    table = HiddenInTurn(fit, n_jobs)
     wanted = [d for d, kind in enumerate(fit.problem.kinds.values()) if _can_be_learnt(kind, table.x[:, d])]
-    if not wanted or not table.place(end):
-        return Refinement({})
-    found = map_in_threads(partial(_learn, table, end), wanted, n_jobs)
-    return Refinement({d: one for d, one in zip(wanted, found, strict=True) if one is not None})
+    learners: dict[int, Learner] = {}
+    if not wanted:
+        return Refinement(learners)
+    for stage in tracked(("rows", "trees"), 2):
+        if stage == "rows" and not table.place(end):
+            break
+        if stage == "trees":
+            found = map_in_threads(partial(_learn, table, end), wanted, n_jobs)
+            learners = {d: one for d, one in zip(wanted, found, strict=True) if one is not None}
+    return Refinement(learners)
 
 
 def _can_be_learnt(kind: Kind, x: FloatArray) -> bool:
@@ -126,7 +133,7 @@ def _can_be_learnt(kind: Kind, x: FloatArray) -> bool:
     return bool(np.unique(seen).size > 1)
 
 
-class _HiddenInTurn:
+class HiddenInTurn:
     """Rows of a fit, of whose observed cells a part is hidden, one part after the other.
 
     Attributes
@@ -152,7 +159,7 @@ class _HiddenInTurn:
     def place(self, end: float | None) -> bool:
         """Place the rows without each part of their cells; False: there is no time for that."""
         problem, draws = self.fit.problem, self.fit.draws
-        for i in range(_FOLDS):
+        for i in tracked(range(_FOLDS), _FOLDS):
             if end is not None and time.monotonic() > end:
                 return False
             rows = NewRows(np.where(self.part == i, np.nan, self.x), self.fit, self._n_jobs, _PASSES)
@@ -188,7 +195,7 @@ def _parts(x: FloatArray, rng: np.random.Generator) -> NDArray[np.intp]:
     return np.where(np.isnan(x), -1, place % _FOLDS)
 
 
-def _learn(table: _HiddenInTurn, end: float | None, d: int) -> Learner | None:
+def _learn(table: HiddenInTurn, end: float | None, d: int) -> Learner | None:
     """Train and judge the learner of a column; None: there is no time for it, or nothing to read."""
     x, inputs, cells = table.cells(d)
     if (end is not None and time.monotonic() > end) or not inputs.shape[1]:

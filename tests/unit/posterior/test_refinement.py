@@ -2,6 +2,7 @@
 
 import json
 import zipfile
+from copy import copy
 from dataclasses import replace
 
 import numpy as np
@@ -69,8 +70,8 @@ def plain(model) -> glfm.GLFM:
 
 
 def with_fit(model: glfm.GLFM, fit) -> glfm.GLFM:
-    other = glfm.GLFM(**model.get_params())
-    other._hold(fit)
+    other = copy(model)
+    other.fit_ = fit
     return other
 
 
@@ -109,7 +110,7 @@ class TestLeaks:
         other = replace(fit, problem=LocalProblem(fit.problem.kinds, x, fit.problem.priors))
         read, leaking = [], []
         for one in (fit, other):
-            table = refinement._HiddenInTurn(one, 1)
+            table = refinement.HiddenInTurn(one, 1)
             hidden = np.concatenate([np.flatnonzero(table.part[:, d] == i) for i in range(refinement._FOLDS)])
             assert table.place(None)
             read.append(table.cells(d)[1][hidden == row])
@@ -210,6 +211,16 @@ class TestLearning:
 
     def test_no_time_no_learners(self, model):
         assert not refined(model.fit_, 1, seconds=0.0).learners
+
+    def test_ctrl_c_leaves_the_draws(self, model, monkeypatch):
+        def stopped(*_):
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr("glfm.estimators.glfm.refined", stopped)
+        with pytest.warns(FitWarning, match="refinement was interrupted"):
+            other = with_fit(model, model.fit_).continue_fit(1)
+        assert other.fit_.refinement is None
+        assert len(other.draws_) == len(model.draws_) + 2
 
     def test_few_rows_constant_columns_and_one_column(self):
         few = glfm.GLFM(weighted=True, refine=True, **QUICK).fit(bent(30))
