@@ -68,7 +68,16 @@ def encode(frame: pd.DataFrame, kinds: dict[str, Kind]) -> np.ndarray:
 
 def fill_glfm(holes: Holes) -> Guess:
     """Fit `glfm.Imputer` with default settings, one thread."""
-    settings = QUICK if holes.quick else {}
+    return _fill_glfm(holes)
+
+
+def fill_unrefined(holes: Holes) -> Guess:
+    """Fit `glfm.Imputer` without trees, one thread."""
+    return _fill_glfm(holes, refine=False)
+
+
+def _fill_glfm(holes: Holes, **settings: Any) -> Guess:
+    settings |= QUICK if holes.quick else {}
     imputer = glfm.Imputer(holes.kinds, random_state=holes.seed, n_jobs=1, **settings)
     return of_model(holes, imputer.fit(holes.frame).model_)
 

@@ -25,6 +25,7 @@ import imputation_report
 import kinds_report
 import mixing_report
 import paper_missing_report
+import refinement_report
 import scale_report
 
 
@@ -197,6 +198,7 @@ BLOCKS: list[tuple[Path, str, Callable[[], str]]] = [
     (HERE / "heldout.md", "paper-missing", paper_missing_report.page),
     (HERE / "imputation.md", "imputation", imputation_report.page),
     (HERE / "imputation.md", "choices", choices_report.page),
+    (HERE / "imputation.md", "refinement", refinement_report.page),
     (HERE / "kinds.md", "kinds", kinds_report.page),
     (HERE / "mixing.md", "agreement", agreement.page),
     (HERE / "mixing.md", "mixing", mixing_report.page),

@@ -168,7 +168,8 @@ class Fitting:
         self._say_that_it_reads(data)
         frame = read_table(data, na=self.na, schema=plain.schema, clean=self.clean)
         hurried = self.time_budget is not None and self.time_budget < _SECONDS_PER_ROW * len(frame)
-        settings = {**plain.get_params(deep=False), "n_warmup": N_WARMUP, "thin": 1, "weighted": "auto"}
+        settings = {**plain.get_params(deep=False), "n_warmup": N_WARMUP, "thin": 1}
+        settings |= {"weighted": "auto", "refine": "auto"}
         model = predicting(frame, hurried=hurried, **settings)
         self.announce(model, frame)
         with self.followed_by(_FOR_FILLING):

@@ -11,6 +11,7 @@ from glfm.analysis.sensitivity import Sensitivity, sweep
 from glfm.estimators.base import Fitted
 from glfm.frames.frame import is_partitioned
 from glfm.posterior.predictive import How, Predictive, impute, predict
+from glfm.posterior.refinement import table_of
 from glfm.sampling.settings import check_budget
 
 
@@ -94,6 +95,29 @@ class Completing(Fitted):
             guess from the column alone. `reliability` is 1 minus their sum, and 0 where the sum exceeds 1.
         """
         return self.predictive(X).uncertainty(mass)
+
+    def refinement(self) -> pd.DataFrame:
+        """Return which columns' predictions a learner refines, and by how much; see `refine`.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per modelled column: `kind`; `learner` ("trees" or "none"); `cells`, observed ones, each
+            hidden from model and trees, by which both were compared; `weight` of the trees' prediction, 0 if
+            the model's own stands; `scale`, by what the spread of a number on the pseudo-scale is multiplied;
+            `gain`, what log densities of these cells gained on average, in nats, and its standard `error`.
+            Trees are used if they gained more than that error. `gain` is NaN if they were not tried: fewer
+            than 100 cells, only one value, more than 20 levels, or no refinement at all.
+
+        Examples
+        --------
+        >>> import glfm
+        >>> df = glfm.datasets.make_clinic(80).frame
+        >>> model = glfm.GLFM(n_chains=1, n_warmup=20, n_draws=5, random_state=0, progress=False, refine=True)
+        >>> sorted(set(model.fit(df).refinement()["learner"]) - {"none", "trees"})
+        []
+        """
+        return table_of(self._fit)
 
     def sensitivity(
         self,

@@ -41,6 +41,9 @@ def facts_of(
     chains = "1 chain" if draws.n_chains == 1 else f"{draws.n_chains} chains"
     form = "weighted features" if problem.priors.weighted else "yes/no features"
     rows.append(("draws", f"{after:,} of {chains}, {form}"))
+    if fit.refinement is not None:
+        n_refined = len(fit.refinement.in_use)
+        rows.append(("refined", f"predictions of {n_refined:,} of {len(problem.names):,} columns, by trees"))
     return [*rows, ("verdict", verdict or _verdict(fit))]
 
 

@@ -28,11 +28,13 @@ from glfm.estimators.tables import open_table
 from glfm.frames.frame import Frame
 from glfm.posterior.fit import Fit
 from glfm.posterior.placing import with_chains_of_all_rows
+from glfm.posterior.refinement import refined
 from glfm.sampling.chain import Chain
 from glfm.sampling.engine import Engine, Keeper, LocalEngine, check_workers, choose_shards
 from glfm.sampling.pace import Budget
 from glfm.sampling.preparation import Preparation
 from glfm.sampling.priors import Priors, Schedule
+from glfm.sampling.progress import Answering
 from glfm.sampling.settings import (
     at_least_one,
     check_budget,
@@ -64,6 +66,11 @@ class GLFM(Exploring, Completing, Asking, Changing, MixedTableEstimator):
     unseen
         What to do with a level of new rows that the fit did not know: "error" refuses it, "missing" takes it
         for a hole.
+    refine
+        Whether forests of trees, trained on the completed table once the chains have been run, refine the
+        predictions of columns that gain by it, see `refinement`. That concerns `predictive`, `impute`,
+        `uncertainty`, `sensitivity` and `log_likelihood`; all other answers are the model's own. A fit
+        that is stopped early, has `inactive` rows or runs on a cluster is not refined.
     weight_variance
         Prior variance of a weight in units of its column's noise variance.
     bias
@@ -115,6 +122,7 @@ class GLFM(Exploring, Completing, Asking, Changing, MixedTableEstimator):
         alpha: float | tuple[float, float] | None = None,
         weighted: bool = False,
         unseen: Unseen = "error",
+        refine: bool = False,
         weight_variance: float = 1.0,
         bias: bool = True,
         max_features: int | None = None,
@@ -132,6 +140,7 @@ class GLFM(Exploring, Completing, Asking, Changing, MixedTableEstimator):
         self.alpha = alpha
         self.weighted = weighted
         self.unseen = unseen
+        self.refine = refine
         self.weight_variance = weight_variance
         self.bias = bias
         self.max_features = max_features
@@ -299,10 +308,40 @@ class GLFM(Exploring, Completing, Asking, Changing, MixedTableEstimator):
         engine: Engine | None = None,
         preparation: Preparation | None = None,
     ) -> None:
-        """Run the chains, and again for longer while they should converge and have not."""
+        """Run the chains, and refine what they predict if there is time left."""
+        begin = time.monotonic()
+        stage, engine = stage or Stage(), engine or self._engine
+        if self._sample(fit, time_budget, stage, keeper, engine, preparation) and self.refine:
+            left = None if time_budget is None else time_budget - (time.monotonic() - begin)
+            self._refine(left)
+
+    def _refine(self, seconds: float | None) -> None:
+        """Refine the predictions of the fit, unless its rows are elsewhere."""
+        if not self.fit_.chains:
+            return
+        try:
+            with Answering("refinement", self.progress):
+                known = refined(self.fit_, self.n_jobs, seconds)
+        except KeyboardInterrupt:
+            warnings.warn(
+                "The refinement was interrupted: all draws are there, and predictions are the model's own.",
+                FitWarning,
+                stacklevel=4,
+            )
+            return
+        self._hold(replace(self.fit_, refinement=known))
+
+    def _sample(
+        self,
+        fit: Fit,
+        time_budget: float | None,
+        stage: Stage,
+        keeper: Keeper | None,
+        engine: Engine,
+        preparation: Preparation | None,
+    ) -> bool:
+        """Run the chains, and again for longer while they should converge; return whether that was done."""
         begin, chains = time.monotonic(), fit.chains
-        engine = engine or self._engine
-        stage = stage or Stage()
         until_converged = stage.until == "converged"
         first = min(stage.round, _MOST_ROUNDS - 1) if until_converged else 0
         for more in range(first, _MOST_ROUNDS if until_converged else 1):
@@ -323,18 +362,19 @@ class GLFM(Exploring, Completing, Asking, Changing, MixedTableEstimator):
                         chain.draws, chain.holds_warmup = draws, True
                 self._hold(fit.with_chains(chains))
             if not finished:
-                return
+                return False
             good = not until_converged or self.diagnostics().converged
             if keeper is not None and (good or more == _MOST_ROUNDS - 1):
                 keeper.finish(chains)
             if good:
-                return
+                return True
         warnings.warn(
             f"The chains have not converged after {chains[0].state.sweep} sweeps each, the most that "
             f'until="converged" makes. {self.diagnostics().verdict}',
             FitWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
+        return True
 
     def fit_transform(self, X: Any, y: None = None, **fit_params: Any) -> Any:
         """Fit, and return the probability of each feature for each row of the fit."""
@@ -415,6 +455,8 @@ class GLFM(Exploring, Completing, Asking, Changing, MixedTableEstimator):
         fixed, prior = read_alpha(self.alpha)
         if not isinstance(self.weighted, bool | np.bool_):
             raise SchemaError(f"weighted is True or False, not {self.weighted!r}.")
+        if not isinstance(self.refine, bool | np.bool_):
+            raise SchemaError(f"refine is True or False, not {self.refine!r}.")
         check_unseen(self.unseen)
         if self.weighted and engine.only_shards:
             raise SchemaError(

@@ -40,6 +40,8 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, MixedTableEstimator):  # t
     weighted
         As in `GLFM`; "auto": True, which predicts better than the yes/no features that people can read.
         Where the shards of a table are spread over a cluster it is False, and kinds stay as given.
+    refine
+        As in `GLFM`; "auto": True. `model_.refinement()` says what it does for which column.
     n_chains, n_warmup, n_draws, thin, n_jobs, random_state, progress
         As in `GLFM`, with fewer sweeps, which weighted features need; progress is not shown unless asked for.
     max_features
@@ -78,6 +80,7 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, MixedTableEstimator):  # t
         max_features: int | None = None,
         sampler: Literal["auto", "collapsed", "hybrid"] = "auto",
         weighted: Literal["auto"] | bool = "auto",
+        refine: Literal["auto"] | bool = "auto",
         n_chains: int = 4,
         n_warmup: int = N_WARMUP,
         n_draws: int = N_DRAWS,
@@ -96,6 +99,7 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, MixedTableEstimator):  # t
         self.max_features = max_features
         self.sampler = sampler
         self.weighted = weighted
+        self.refine = refine
         self.n_chains = n_chains
         self.n_warmup = n_warmup
         self.n_draws = n_draws
@@ -142,6 +146,7 @@ def predicting(
     X: Any,
     schema: Mapping[str, Any] | Schema | None = None,
     weighted: Literal["auto"] | bool = "auto",
+    refine: Literal["auto"] | bool = "auto",
     hurried: bool = False,
     **settings: Any,
 ) -> GLFM:
@@ -150,6 +155,7 @@ def predicting(
     `hurried` says that there is little time for each row: features are then yes or no, and few, because rows
     are placed under them sooner, so that there is time for more draws.
     """
+    settings["refine"] = True if refine == "auto" else refine
     if is_partitioned(X) or not isinstance(settings.get("engine") or LocalEngine(), LocalEngine):
         return GLFM(schema, weighted=False if weighted == "auto" else weighted, **settings)
     chosen = not hurried if weighted == "auto" else weighted

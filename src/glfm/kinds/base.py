@@ -15,7 +15,7 @@ import numbers
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
 from dataclasses import MISSING, dataclass, fields
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -305,6 +305,19 @@ class Kind(ABC):
         if interval is None:
             return (self.largest(x),) * 2
         return interval[0], interval[1]
+
+    # ---- learners that refine predictions, see `posterior.refinement`; `Cells` has the other half
+
+    #: What a learner predicts of a column: its place on the pseudo-scale, or probabilities of its levels.
+    #: None: predictions of the kind are not refined.
+    learner: ClassVar[Literal["number", "levels"] | None] = None
+
+    def inputs(self, x: FloatArray, counts: NDArray[np.int64]) -> FloatArray:
+        """Return encoded values (no holes) as numbers that a learner reads, rows x inputs; none by default.
+
+        `counts` are those of the levels among observed cells.
+        """
+        return np.empty((x.size, 0))
 
     # ---- spread of the observed cells of a column: the unit of uncertainty
 

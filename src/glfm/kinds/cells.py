@@ -8,11 +8,28 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from glfm.frames.column import FloatArray
-from glfm.kinds.base import Kind
+from glfm.kinds.base import Kind, Noise
+
+
+class Move(NamedTuple):
+    """How far the cells of a column are moved towards a learner's guesses.
+
+    Attributes
+    ----------
+    weight
+        Of the guess: 0 leaves the cells as they are, 1 puts them at the guess.
+    scale
+        What the standard deviations of numbers are multiplied with, within and between draws.
+    """
+
+    weight: float
+    scale: float = 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,6 +111,31 @@ class Cells(ABC):
     def entropy(self) -> FloatArray:
         """Return the Shannon entropy of the levels in nats."""
         return entropy(self.probabilities)
+
+    def sample(self, rng: Noise, t: int) -> FloatArray:
+        """Draw one encoded value per cell from component number `t`."""
+        return self.kind.sample(rng, self.locations[t], float(self.variances[t]), self.thetas[t])
+
+    # ---- refinement: cells of kinds that have a learner answer these
+
+    def inputs(self, counts: NDArray[np.int64]) -> FloatArray:
+        """Return the mean of what `Kind.inputs` says of the values, rows x inputs."""
+        return np.empty((self.n_rows, 0))
+
+    def moves(self, guess: FloatArray, move: Move) -> FloatArray:
+        """Return what `moved` needs of each cell, rows x numbers, given the guesses of a learner.
+
+        A guess is a place on the pseudo-scale or the probabilities of all levels, rows x numbers.
+        """
+        raise NotImplementedError(f"Cells of kind {self.kind.name!r} are not refined.")
+
+    def moved(self, moves: FloatArray, scale: float) -> Cells:
+        """Return the cells moved towards a learner's guesses."""
+        raise NotImplementedError(f"Cells of kind {self.kind.name!r} are not refined.")
+
+    def best_move(self, x: FloatArray, guess: FloatArray) -> tuple[Move, FloatArray]:
+        """Return the move of highest log density at one encoded value per cell (no holes), and its gains."""
+        raise NotImplementedError(f"Cells of kind {self.kind.name!r} are not refined.")
 
     def parts(self) -> Iterator[tuple[FloatArray, float, FloatArray]]:
         """Yield location, noise variance and thresholds of each draw."""

@@ -6,7 +6,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,8 @@ from glfm.kinds.base import Evidence, Kind
 from glfm.kinds.cells import entropy
 from glfm.kinds.level_cells import LevelCells
 from glfm.kinds.outcomes import LevelOutcomes
+
+_MOST_INPUTS = 20  # levels of a category that a learner tells apart
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +33,7 @@ class LevelledKind(Kind):
     """
 
     needs_order: ClassVar[bool] = False
+    learner: ClassVar[Literal["number", "levels"] | None] = "levels"
 
     levels: tuple[Hashable, ...] | None = None
 
@@ -149,6 +152,19 @@ class LevelledKind(Kind):
         """Return `probabilities` under several draws, draws x rows x levels."""
         parts = zip(locations, variances.tolist(), thetas, strict=True)
         return np.array([self.probabilities(*part) for part in parts])
+
+    def inputs(self, x: FloatArray, counts: NDArray[np.int64]) -> FloatArray:
+        return self.input_codes(counts)[x.astype(np.intp)]
+
+    def input_codes(self, counts: NDArray[np.int64]) -> FloatArray:
+        """Return what stands for each level among a learner's inputs, levels x inputs.
+
+        Of levels with an order it is their position; else 0 or 1 for each of the most common levels.
+        """
+        if self.is_ordered or self.n_levels <= 2:
+            return np.arange(self.n_levels, dtype=np.float64)[:, None]
+        common = np.sort(np.argsort(-counts, kind="stable")[:_MOST_INPUTS])
+        return np.eye(self.n_levels)[:, common]
 
     def nearest(self, x: FloatArray) -> FloatArray:
         return np.clip(np.rint(x), 0.0, self.n_levels - 1.0)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize, minimize_scalar
 
 from glfm.frames.column import FloatArray
 from glfm.kernels.mixture import interpolate, mixture_log_density, mixture_log_mass, mixture_quantile
-from glfm.kinds.cells import Cells, average
+from glfm.kinds.cells import Cells, Move, average
 from glfm.kinds.links import VALUE_LIMIT
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ _STEPS = 16
 _STEP, _LEVEL = 0.1, 0.05  # of a lattice: in standard deviations, and of their logarithm
 _LEAST = 1e-6  # of the size of a column: means far below it are read as differences, not as ratios
 _COMPONENTS = 256  # of a kernel density, at most
+_SCALES = (0.2, 2.0)  # of a move, at least and at most
+_CLOSE = 1e-3  # in weight and scale, and in nats
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,6 +152,53 @@ class NumberCells(Cells):
         left = mixture_log_mass(first, upper, means, sds, self._log_support)
         right = mixture_log_mass(lower, last, means, sds, self._log_support)
         return (left, right) if self.kind.link.increasing else (right, left)
+
+    # ---- refinement
+
+    @property
+    def _center(self) -> FloatArray:
+        """The mean location of each cell."""
+        return average(list(self._mixture[0].T))
+
+    def inputs(self, counts: NDArray[np.int64]) -> FloatArray:
+        return self._center[:, None]
+
+    def moves(self, guess: FloatArray, move: Move) -> FloatArray:
+        """Return what is added to locations once they are scaled.
+
+        The mean location m becomes m + weight (guess - m), and the deviations of draws from it are scaled, so
+        that what draws say of several cells of a row stays as dependent as it is.
+        """
+        center = self._center
+        return ((1.0 - move.scale) * center + move.weight * (guess[:, 0] - center))[:, None]
+
+    def moved(self, moves: FloatArray, scale: float) -> NumberCells:
+        aux = self.kind.aux_variance
+        variances = np.maximum(scale * scale * (self.variances + aux) - aux, 0.0)
+        return replace(
+            self, locations=[scale * location + moves for location in self.locations], variances=variances
+        )
+
+    def best_move(self, x: FloatArray, guess: FloatArray) -> tuple[Move, FloatArray]:
+        """Return the best move, with the spread relative to what is best without a learner.
+
+        The cells may come from few draws, which are too sure of what they say: both spreads are fitted, so
+        that this does not matter to their ratio, and gains are beside cells of the best spread.
+        """
+
+        def scored(move: Move) -> FloatArray:
+            return self.moved(self.moves(guess, move), move.scale).log_density(x)
+
+        def loss(at: FloatArray) -> float:
+            return -float(scored(Move(float(at[0]), float(at[1]))).mean())
+
+        bounds = [(0.0, 1.0), _SCALES]
+        own = float(minimize_scalar(lambda s: loss(np.array([0.0, s])), bounds=_SCALES, method="bounded").x)
+        found = minimize(loss, np.array([0.5, own]), method="Nelder-Mead", bounds=bounds, tol=_CLOSE)
+        weight, scale = float(found.x[0]), float(found.x[1])
+        return Move(weight, scale / own), scored(Move(weight, scale)) - scored(Move(0.0, own))
+
+    # ---- mode
 
     def mode(self) -> FloatArray:
         """Return the value of highest density, or the most probable point where points hold half the mass."""

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,9 +32,14 @@ class NumericKind(NumberScale):
     The parameters are those of `NumberScale`.
     """
 
+    learner: ClassVar[Literal["number", "levels"] | None] = "number"
+
     @property
     def n_free(self) -> int:
         return 1
+
+    def inputs(self, x: FloatArray, counts: NDArray[np.int64]) -> FloatArray:
+        return self.pseudo(x)[:, None]
 
     def evidence(self, x: FloatArray) -> Evidence:
         return self.bounds(x)

@@ -20,6 +20,7 @@ from glfm.schema import Schema
 
 if TYPE_CHECKING:
     from glfm.posterior.predictive import How
+    from glfm.posterior.refinement import Refinement
 
 _NO_ROWS = (
     "The model was saved with data=False, without its training rows, which this needs: load a file that has "
@@ -68,6 +69,8 @@ class Fit:
     whole
         The table that the rows are a sample of, if they are: what describes a table then speaks of the
         sample, and what is asked of every row is answered for all of them, each given its own cells.
+    refinement
+        Learners that refine the predictions of some columns; None: the model's own stand.
     """
 
     settings: Mapping[str, Any]
@@ -79,6 +82,7 @@ class Fit:
     seed: np.random.SeedSequence
     partitions: Partitions | None = None
     whole: Whole | None = None
+    refinement: Refinement | None = None
 
     @property
     def absent(self) -> str:
@@ -117,6 +121,11 @@ class Fit:
         return replace(self, whole=None)
 
     @property
+    def unrefined(self) -> Fit:
+        """The fit with the model's own predictions."""
+        return self if self.refinement is None else replace(self, refinement=None)
+
+    @property
     def basis(self) -> str:
         """What the answers rest on, such as "40 draws of 5,000 of the 300,000 rows"."""
         of_all = "" if self.whole is None else f"of the {self.whole.frame.n_rows:,} "
@@ -131,8 +140,8 @@ class Fit:
         """Return the fit with the draws of its chains after a run; rows on a cluster are gone by then."""
         draws = Draws([draw for chain in chains for draw in chain.draws])
         if isinstance(self.problem, LocalProblem):
-            return replace(self, chains=chains, draws=draws)
-        return replace(self, problem=self.problem.rowless(), chains=(), draws=draws)
+            return replace(self, chains=chains, draws=draws, refinement=None)
+        return replace(self, problem=self.problem.rowless(), chains=(), draws=draws, refinement=None)
 
     def with_draws(self, draws: Sequence[Draw]) -> Fit:
         """Return the fit with other draws."""

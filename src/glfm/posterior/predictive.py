@@ -20,6 +20,8 @@ from glfm.kinds.base import Kind
 from glfm.kinds.cells import Cells
 from glfm.notebook import text_table
 from glfm.posterior.fit import Fit
+from glfm.posterior.forests import Inputs
+from glfm.posterior.learner_inputs import filled_inputs, input_slices, without
 from glfm.posterior.placing import in_time
 from glfm.posterior.rows import NewRows, Rows, asked_draws, rows_for
 from glfm.posterior.spacing import blocks
@@ -59,6 +61,7 @@ class Predictive:
         self._draws = fit.draws
         self._rows = rows
         self._seed = fit.seed
+        self._learners = {} if fit.refinement is None else fit.refinement.in_use
         self._unseen = unseen
         self._progress = progress
 
@@ -221,7 +224,36 @@ class Predictive:
         """Return the cells of some rows, with one component per draw."""
         d = self._problem.names.index(column)
         part = self._problem.slices[d]
-        return column_cells(self._draws, d, list(self._rows.locations(rows, part)))
+        cells = column_cells(self._draws, d, list(self._rows.locations(rows, part)))
+        if d not in self._learners:
+            return cells
+        return cells.moved(self._moves(d, cells, rows), self._learners[d].move.scale)
+
+    def _moves(self, d: int, cells: Cells, rows: NDArray[np.intp]) -> FloatArray:
+        """Return what moves the cells of some rows towards the guesses of their column's learner."""
+        learner = self._learners[d]
+        assert learner.forest is not None
+        others = without(input_slices(self._problem)[d], self._inputs.shape[1])
+        return cells.moves(learner.forest.predict(self._inputs[np.ix_(rows, others)]), learner.move)
+
+    def _all_moves(self, d: int) -> FloatArray:
+        """Return what moves all cells of a column; found once."""
+        if d not in self._known_moves:
+            part, found = self._problem.slices[d], []
+            for some in blocks(np.arange(self._rows.n_rows)):
+                cells = column_cells(self._draws, d, list(self._rows.locations(some, part)))
+                found.append(self._moves(d, cells, some))
+            self._known_moves[d] = np.concatenate(found)
+        return self._known_moves[d]
+
+    @cached_property
+    def _known_moves(self) -> dict[int, FloatArray]:
+        return {}
+
+    @cached_property
+    def _inputs(self) -> Inputs:
+        """What learners read of all rows."""
+        return filled_inputs(self._rows, self._problem, self._draws)
 
     def _column(self, column: str, answer: Answer, rows: NDArray[np.intp] | None = None) -> FloatArray:
         """Answer a question for a column, some rows at a time."""
@@ -268,13 +300,21 @@ class Predictive:
             noise = self._rows.noise(rng, t, table)
             x, moved = {}, []
             for d, (name, kind) in enumerate(self._problem.kinds.items()):
-                given = float(self._draws[t].variances[d]), self._draws[t].thetas[d]
                 location = self._rows.location(t, rows, self._problem.slices[d])
                 if name == column:
-                    drawn = (kind.sample(deepcopy(noise), location + by, *given) for by in shifts)
+                    drawn = (self._component(d, t, location, by).sample(deepcopy(noise), 0) for by in shifts)
                     moved = [kind.recorded(values) for values in drawn]
-                x[name] = kind.recorded(kind.sample(noise, location, *given))
+                x[name] = kind.recorded(self._component(d, t, location).sample(noise, 0))
             yield x, moved
+
+    def _component(self, d: int, t: int, location: FloatArray, by: FloatArray | float = 0.0) -> Cells:
+        """Return the cells of a column under draw number `t` alone, their pseudo-observations shifted."""
+        learner = self._learners.get(d)
+        if learner is None:
+            return column_cells([self._draws[t]], d, [location + by])
+        scale = learner.move.scale  # which a shift does not share
+        alone = column_cells([self._draws[t]], d, [location + by / scale])
+        return alone.moved(self._all_moves(d), scale)
 
     def _decoded(self, columns: dict[str, FloatArray]) -> dict[str, NDArray[Any]]:
         return {name: self._problem.kinds[name].decode(x) for name, x in columns.items()}

@@ -80,7 +80,7 @@ def _suspicious(fit: Fit, rows: NDArray[np.intp], most: int) -> NDArray[np.intp]
     that is rarest in its column.
     """
     few = fit.thinned(_FIRST_DRAWS)
-    predictive, x = predict(few.of_sample), fit.rows.x
+    predictive, x = predict(few.of_sample.unrefined), fit.rows.x
     expected, usual = np.zeros(rows.size), np.zeros(rows.size)
     for d, name in enumerate(fit.problem.names):
         here = np.flatnonzero(~np.isnan(x[rows, d]))

@@ -20,7 +20,7 @@ from glfm.storage.archive import remove_partial
 from glfm.storage.model_files import Stage, read, read_stage, write
 
 # Parameters that may differ, or are compared by effect.
-_FREE = {"engine", "n_jobs", "progress", "random_state", "schema"}
+_FREE = {"engine", "n_jobs", "progress", "random_state", "refine", "schema"}
 
 
 class Checkpointing(NamedTuple):

@@ -30,9 +30,10 @@ from glfm.sampling.state import State
 from glfm.schema import Schema
 from glfm.schema.encoding import encode
 from glfm.storage.archive import Reader, Writer, whole
+from glfm.storage.refinement_files import read_refinement, write_refinement
 from glfm.storage.tables import pack, unpack
 
-_FORMAT, _VERSION = "glfm-model", 2  # 1: without what is known of features
+_FORMAT, _VERSION = "glfm-model", 3  # 1: without what is known of features; 2: without learners
 _SMALLEST, _LARGEST = 1e-151, 1e151  # of the numbers of a fit: their squares are numbers too
 
 
@@ -65,7 +66,7 @@ def write(
     given = fit.settings["schema"]
     head: dict[str, Any] = {
         "format": _FORMAT,
-        "version": 1 if findings is None else _VERSION,
+        "version": _VERSION if fit.refinement is not None else 1 if findings is None else 2,
         "glfm": __version__,
         "parameters": {
             **{name: _plain(value) for name, value in fit.settings.items()},
@@ -103,6 +104,8 @@ def write(
         writer.array("draws/log_likelihood", np.array([draw.log_likelihood for draw in fit.draws]))
     if findings is not None:
         head["features"] = _write_findings(writer, findings)
+    if fit.refinement is not None:
+        head["refinement"] = write_refinement(writer, fit.refinement)
     writer.json("model", head)
     # Most of a checkpoint does not compress, and nobody should wait for it.
     writer.write(Path(path), compress=stage is None)
@@ -278,7 +281,7 @@ def _read(head: dict[str, Any], reader: Reader, known: Collection[str]) -> tuple
     seed = np.random.SeedSequence(whole(reader, head["seed"]["entropy"], most=2**4096), spawn_key=key)
     parameters = _parameters(head["parameters"], reader, known)
     fit = Fit(parameters, schema, frame, problem, tuple(chains), Draws(draws), seed, whole=whole_table)
-    return fit, stage
+    return replace(fit, refinement=read_refinement(reader, head.get("refinement"), problem)), stage
 
 
 def _read_table(reader: Reader, head: dict[str, Any]) -> tuple[Frame, Whole | None]:

@@ -70,7 +70,7 @@ class TestAlone:
         own, model = glfm.Imputer().get_params(), glfm.GLFM().get_params()
         assert set(own) - set(model) == {"how"}
         other = {name for name in model if own[name] != model[name]}
-        assert other == {"weighted", "unseen", "n_draws", "n_warmup", "thin", "progress"}
+        assert other == {"weighted", "refine", "unseen", "n_draws", "n_warmup", "thin", "progress"}
 
     def test_what_is_left_open_is_chosen_to_predict(self):
         X = mixed(60)

@@ -1,0 +1,305 @@
+"""Predictions refined by trees: inputs that do not leak, columns that gain, files, new rows, every kind."""
+
+import json
+import zipfile
+from copy import copy
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import glfm
+from glfm.errors import FileError, FitWarning, SchemaError
+from glfm.kinds import KINDS
+from glfm.kinds.real import Real
+from glfm.posterior import refinement
+from glfm.posterior.learner_inputs import filled_inputs
+from glfm.posterior.refinement import refined
+from glfm.posterior.rows import NewRows
+from glfm.sampling.problem import LocalProblem
+
+QUICK = {
+    "n_chains": 2,
+    "n_warmup": 20,
+    "n_draws": 8,
+    "thin": 1,
+    "random_state": 0,
+    "progress": False,
+    "n_jobs": 1,
+}
+KINDS_OF = {"x": "real", "bend": "real", "wave": "positive", "visits": "count", "ward": "categorical"}
+SCHEMA = {**KINDS_OF, "pain": glfm.Ordinal(levels=[0, 1, 2])}
+
+
+def bent(n_rows: int = 220, seed: int = 0) -> pd.DataFrame:
+    """Return a table whose columns all bend with the first."""
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(-2.0, 2.0, n_rows)
+    noise = 0.1 * rng.standard_normal((3, n_rows))
+    return pd.DataFrame(
+        {
+            "x": x,
+            "bend": np.abs(x) + noise[0],
+            "wave": np.exp(np.cos(2.0 * x) + noise[1]),
+            "visits": np.floor(3.0 * x**2 + np.abs(noise[2])),
+            "ward": np.where(np.abs(x) < 0.7, "inner", np.where(x > 0.0, "east", "west")),
+            "pain": np.digitize(np.abs(x), [0.6, 1.3]),
+        }
+    )
+
+
+def holed(frame: pd.DataFrame, share: float = 0.15, seed: int = 1) -> pd.DataFrame:
+    return frame.mask(np.random.default_rng(seed).random(frame.shape) < share)
+
+
+@pytest.fixture(scope="module")
+def whole() -> pd.DataFrame:
+    return bent()
+
+
+@pytest.fixture(scope="module")
+def model(whole) -> glfm.GLFM:
+    return glfm.GLFM(SCHEMA, weighted=True, refine=True, **QUICK).fit(holed(whole))
+
+
+@pytest.fixture(scope="module")
+def plain(model) -> glfm.GLFM:
+    """The same fit with its own predictions."""
+    return with_fit(model, model.fit_.unrefined)
+
+
+def with_fit(model: glfm.GLFM, fit) -> glfm.GLFM:
+    other = copy(model)
+    other.fit_ = fit
+    return other
+
+
+@pytest.fixture(scope="module")
+def path(model, tmp_path_factory):
+    return model.save(tmp_path_factory.mktemp("files") / "model.glfm")
+
+
+def gains(model: glfm.GLFM, plain: glfm.GLFM, whole: pd.DataFrame) -> np.ndarray:
+    """Return what the hidden cells of the table of the fit gain in log density."""
+    hidden = whole.where(model.fit_.table.to_pandas().isna())
+    scores = [one.log_likelihood(hidden).to_numpy() for one in (model, plain)]
+    difference = scores[0] - scores[1]
+    return difference[~np.isnan(difference)]
+
+
+def _in_use(model: glfm.GLFM) -> dict:
+    return model.fit_.refinement.in_use
+
+
+def _covered(model: glfm.GLFM, whole: pd.DataFrame) -> float:
+    """Return how many hidden numbers with a density lie in their 90 % intervals."""
+    lower, upper = model.predictive().interval(0.9)
+    inside = (lower <= whole[list(lower)]) & (whole[list(lower)] <= upper)
+    return float(inside[["bend", "wave"]].where(model.fit_.table.to_pandas().isna()).stack().mean())
+
+
+class TestLeaks:
+    def test_inputs_do_not_know_the_cell_that_is_predicted(self, model):
+        """Of another cell, under the same draws, a learner reads the same; what leaked would differ."""
+        fit = replace(model.fit_.thinned(refinement._DRAWS), refinement=None)
+        d = 1
+        row = int(np.flatnonzero(~np.isnan(fit.rows.x[:, d]) & np.isnan(fit.rows.x).any(axis=1))[0])
+        x = fit.rows.x.copy()
+        x[row, d] += 3.0
+        other = replace(fit, problem=LocalProblem(fit.problem.kinds, x, fit.problem.priors))
+        read, leaking = [], []
+        for one in (fit, other):
+            table = refinement.HiddenInTurn(one, 1)
+            hidden = np.concatenate([np.flatnonzero(table.part[:, d] == i) for i in range(refinement._FOLDS)])
+            assert table.place(None)
+            read.append(table.cells(d)[1][hidden == row])
+            inputs = filled_inputs(NewRows(one.rows.x[[row]], one, 1), one.problem, one.draws)
+            leaking.append(np.delete(inputs, d, axis=1))
+        np.testing.assert_array_equal(*read)
+        assert not np.array_equal(*leaking)
+
+    def test_columns_of_nothing_but_noise_are_left_alone(self):
+        rng = np.random.default_rng(0)
+        frame = holed(pd.DataFrame(rng.standard_normal((150, 3)), columns=list("abc")), 0.2)
+        noise = glfm.GLFM(weighted=True, refine=True, **QUICK).fit(frame)
+        table = noise.refinement()
+        assert (table["learner"] == "none").all()
+        assert (table["weight"] == 0.0).all()
+        same = with_fit(noise, noise.fit_.unrefined)
+        pd.testing.assert_frame_equal(noise.impute(), same.impute())
+        pd.testing.assert_frame_equal(noise.impute(n=2)[1], same.impute(n=2)[1])
+
+
+class TestAnswers:
+    def test_hidden_cells_gain(self, model, plain, whole):
+        table = model.refinement()
+        assert list(table.index) == list(SCHEMA)
+        used = table[table["learner"] == "trees"]
+        assert len(used) >= 4
+        assert (used["gain"] > used["error"]).all()
+        assert used["weight"].between(0.05, 1.0).all()
+        difference = gains(model, plain, whole)
+        z = difference.mean() / (difference.std() / np.sqrt(difference.size))
+        assert z > 4.0
+
+    def test_a_learner_of_something_else_loses(self, model, plain, whole):
+        """The negative control of the test above: forests whose leaves are shuffled."""
+        rng = np.random.default_rng(0)
+        learners = {
+            d: replace(one, forest=replace(one.forest, values=rng.permutation(one.forest.values)))
+            for d, one in _in_use(model).items()
+        }
+        fit = replace(model.fit_, refinement=refinement.Refinement(learners))
+        assert gains(with_fit(model, fit), plain, whole).mean() < 0.0
+
+    def test_intervals_cover(self, model, whole):
+        """Of 90 cells; with a third of the spread, the negative control, they do not."""
+        sure = {d: replace(one, move=one.move._replace(scale=0.3)) for d, one in _in_use(model).items()}
+        narrow = with_fit(model, replace(model.fit_, refinement=refinement.Refinement(sure)))
+        assert _covered(model, whole) > 0.82
+        assert _covered(narrow, whole) < 0.75
+
+    @pytest.mark.parametrize("new", [False, True])
+    def test_samples_are_those_of_the_predictive(self, model, plain, new):
+        """Means over tables, in standard errors; the model's own predictions are the negative control."""
+        X = holed(bent(60, seed=5), 0.3, seed=6) if new else None
+        samples = [s.drop(columns="ward").to_numpy(float) for s in model.predictive(X).sample(64)]
+        worst = []
+        for one in (model, plain):
+            predictive, codes = one.predictive(X), np.arange(3.0)
+            p = predictive.proba("pain").to_numpy()
+            means = predictive.mean().assign(pain=p @ codes).to_numpy(float)
+            sds = predictive.sd().assign(pain=np.sqrt(p @ codes**2 - (p @ codes) ** 2)).to_numpy(float)
+            z = (np.mean(samples, axis=0) - means) / (sds / 8.0 + 1e-9)
+            worst.append(float(np.sqrt(np.mean(z**2))))
+        assert worst[0] < 1.3
+        assert worst[1] > 2.0
+
+    def test_every_answer_stays_in_the_support(self, model, whole):
+        for table in [model.impute(), model.impute(how="mean"), *model.impute(n=5)]:
+            assert table.notna().all(axis=None)
+            assert (table["wave"] > 0).all()
+            assert (table["visits"] == np.floor(table["visits"])).all()
+            assert set(table["ward"]) <= {"inner", "east", "west"}
+            assert set(table["pain"]) <= {0, 1, 2}
+        np.testing.assert_allclose(model.predictive().proba("ward").sum(axis=1), 1.0)
+        assert np.isfinite(model.log_likelihood(whole).to_numpy()).all()
+
+    def test_a_new_row_does_not_depend_on_the_rows_beside_it(self, model):
+        X = holed(bent(30, seed=7), 0.4, seed=8)
+        pd.testing.assert_frame_equal(model.impute(X).iloc[[4]], model.impute(X.iloc[[4]]))
+
+    def test_a_shift_of_nothing_is_the_imputation(self, model):
+        shifted = model.sensitivity("bend", [0.0, 1.0], n=4).table
+        tables = model.impute(n=4)
+        assert shifted["estimate"].iloc[0] == pytest.approx(np.mean([t["bend"].mean() for t in tables]))
+        assert shifted["estimate"].iloc[1] > shifted["estimate"].iloc[0]
+
+
+class TestLearning:
+    def test_it_depends_on_nothing_but_the_fit(self, model):
+        again = refined(model.fit_, n_jobs=2)
+        for d, one in model.fit_.refinement.learners.items():
+            assert again.learners[d].move == one.move
+            assert again.learners[d].gain == one.gain
+        forests = [
+            {d: one.forest.values for d, one in r.in_use.items()} for r in (again, model.fit_.refinement)
+        ]
+        assert forests[0].keys() == forests[1].keys()
+        assert all(np.array_equal(forests[0][d], forests[1][d]) for d in forests[0])
+
+    def test_no_time_no_learners(self, model):
+        assert not refined(model.fit_, 1, seconds=0.0).learners
+
+    def test_ctrl_c_leaves_the_draws(self, model, monkeypatch):
+        def stopped(*_):
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr("glfm.estimators.glfm.refined", stopped)
+        with pytest.warns(FitWarning, match="refinement was interrupted"):
+            other = with_fit(model, model.fit_).continue_fit(1)
+        assert other.fit_.refinement is None
+        assert len(other.draws_) == len(model.draws_) + 2
+
+    def test_few_rows_constant_columns_and_one_column(self):
+        few = glfm.GLFM(weighted=True, refine=True, **QUICK).fit(bent(30))
+        assert (few.refinement()["learner"] == "none").all()
+        frame = pd.DataFrame({"a": np.r_[np.arange(119.0), np.nan], "b": 1.0, "c": np.nan})
+        with pytest.warns(FitWarning, match="No cell is observed in 'c'"):
+            odd = glfm.GLFM({"a": "real", "b": "real", "c": "real"}, refine=True, **QUICK).fit(frame)
+        assert (odd.refinement()["learner"][["b", "c"]] == "none").all()
+        assert odd.impute()[["a", "b"]].notna().all(axis=None)
+        alone = glfm.GLFM({"a": "real"}, refine=True, **QUICK).fit(frame[["a"]])
+        assert alone.refinement()["learner"].tolist() == ["none"]
+
+    def test_a_kind_that_does_not_know_how_is_not_refined(self):
+        class Plain(Real):
+            name = "plain"
+            learner = None
+
+            def inputs(self, x, counts):
+                return np.empty((x.size, 0))
+
+        try:
+            frame = bent(130)[["x", "bend", "pain"]]
+            schema = {"x": "real", "bend": Plain(), "pain": "ordinal"}
+            model = glfm.GLFM(schema, weighted=True, refine=True, **QUICK).fit(holed(frame))
+        finally:
+            del KINDS["plain"]
+        table = model.refinement()
+        assert table["learner"]["bend"] == "none"
+        assert np.isnan(table["gain"]["bend"])
+        assert table["cells"]["pain"] > 0
+
+    def test_more_draws_are_refined_anew(self, model):
+        longer = with_fit(model, model.fit_).continue_fit(2)
+        assert longer.fit_.refinement is not None
+        assert longer.fit_.refinement is not model.fit_.refinement
+        assert longer.set_params(refine=False).continue_fit(2).fit_.refinement is None
+
+    def test_what_refine_may_be(self):
+        with pytest.raises(SchemaError, match="refine is True or False, not 'yes'"):
+            glfm.GLFM(refine="yes", **QUICK).fit(bent(20))
+        assert glfm.GLFM(**QUICK).fit(bent(20)).refinement()["gain"].isna().all()
+
+
+class TestFiles:
+    def test_a_file_gives_the_same_answers(self, model, path, tmp_path):
+        X = holed(bent(20, seed=3), 0.4)
+        loaded = glfm.load(path)
+        pd.testing.assert_frame_equal(loaded.refinement(), model.refinement())
+        pd.testing.assert_frame_equal(loaded.impute(), model.impute())
+        pd.testing.assert_frame_equal(loaded.impute(X, how="mean"), model.impute(X, how="mean"))
+        rowless = glfm.load(model.save(tmp_path / "rowless.glfm", data=False))
+        pd.testing.assert_frame_equal(rowless.impute(X), model.impute(X))
+
+    @pytest.mark.parametrize(
+        ("name", "change"),
+        [
+            ("left", lambda a: np.zeros_like(a)),  # a walk without an end
+            ("right", lambda a: a + 10**6),
+            ("inputs", lambda a: np.where(a >= 0, a + 100, a)),
+            ("values", lambda a: np.full_like(a, np.nan)),
+            ("starts", lambda a: a - 1),
+        ],
+    )
+    def test_trees_that_lead_nowhere_are_refused(self, path, tmp_path, name, change):
+        bad = tmp_path / "bad.glfm"
+        with zipfile.ZipFile(path) as old, zipfile.ZipFile(bad, "w") as new:
+            d = json.loads(old.read("model.json"))["refinement"][0]["column"]
+            for info in old.infolist():
+                content = old.read(info)
+                if info.filename == f"refinement/{d}/{name}.npy":
+                    content = _npy(change(np.load(old.open(info))))
+                new.writestr(info.filename, content)
+        with pytest.raises(FileError, match="trees that lead nowhere"):
+            glfm.load(bad)
+
+
+def _npy(values: np.ndarray) -> bytes:
+    from io import BytesIO
+
+    out = BytesIO()
+    np.lib.format.write_array(out, np.ascontiguousarray(values), version=(1, 0))
+    return out.getvalue()
