@@ -35,11 +35,11 @@ def page() -> str:
         [
             f"From `benchmarks/results/refinement.jsonl`: at most {rows} rows of each table, {percentages} hidden.",
             "",
-            "#### With trees less without",
+            "### With trees less without",
             "",
             *_differences({"developed on": seen, "not looked at before": new}),
             "",
-            "#### Table by table",
+            "### Table by table",
             "",
             *_each(whole),
         ]
