@@ -123,6 +123,9 @@ def test_stopped_in_a_later_round(frame, monkeypatch):
         return seen.time
 
     monkeypatch.setattr("glfm.sampling.engine.time", types.SimpleNamespace(monotonic=monotonic))
+    for room in ("estimators.glfm", "sampling.pace"):  # where the clock of the machine would be asked
+        monkeypatch.setattr(f"glfm.{room}.time", types.SimpleNamespace(monotonic=lambda: 0.0))
+    monkeypatch.setattr("glfm.estimators.glfm.can_be_sampled", lambda *_: False)
     model = fit(frame, settings, until="converged", time_budget=5.5)  # 4 sweeps, then 6 of 8
     monkeypatch.undo()
     assert [chain.state.sweep for chain in model.fit_.chains] == [10, 10]
