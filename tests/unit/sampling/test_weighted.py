@@ -115,7 +115,7 @@ def test_joint_probabilities_add_up(fitted):
 
 
 def test_a_cell_is_as_odd_as_its_density_given_the_rest(fitted):
-    new = table()[:7].dropna(subset="level")
+    new = table()[:12].dropna(subset="level")
     rest, shuffled = new.drop(columns="level"), new.drop(columns="level").iloc[::-1].set_axis(new.index)
     odd = fitted.surprisal(new)["level"]
     gap, wrong = (-fitted.logp(new[["level"]], given) - odd for given in (rest, shuffled))
