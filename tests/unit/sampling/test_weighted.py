@@ -30,6 +30,7 @@ WORKS = {
     "novelty": lambda m: m.novelty(),
     "odd_cells": lambda m: m.odd_cells(),
     "predictive": lambda m: m.predictive().interval(),
+    "refinement": lambda m: m.refinement(),
     "report": lambda m: m.report(Path(tempfile.mkdtemp()) / "report.html"),
     "score": lambda m: m.score(table()),
     "remove": lambda m: m.remove([3], n_warmup=2, n_draws=2),
