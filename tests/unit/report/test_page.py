@@ -4,6 +4,7 @@ import base64
 import hashlib
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import pytest
 
 import glfm
 from glfm.datasets import make_clinic
-from glfm.report import Content, render
+from glfm.report import Content, in_time, render
 from glfm.report.formatting import clipped
 from pages import Page, fitted
 from tables import HOSTILE
@@ -74,6 +75,25 @@ def test_same_fit_same_bytes(tmp_path: Path) -> None:
     ]
     assert paths[0].read_bytes() == paths[1].read_bytes()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["0.html", "1.html"]
+
+
+@pytest.mark.parametrize(("seconds", "n_draws"), [(0.1, 4), (30.0, 9), (1000.0, 15)])
+def test_in_a_hurry_fewer_draws_say_what_goes_together(
+    people_model: glfm.GLFM, monkeypatch: pytest.MonkeyPatch, seconds: float, n_draws: int
+) -> None:
+    """By a clock on which one draw takes a second; a third of the time is for these."""
+    ticks = iter((0.0, 1.0))
+    monkeypatch.setattr("glfm.report.page.time", SimpleNamespace(monotonic=lambda: next(ticks)))
+    asked = []
+    monkeypatch.setattr(
+        "glfm.report.page.Dependence",
+        lambda fit: asked.append(len(fit.draws)) or SimpleNamespace(information=None),
+    )
+    summary = SimpleNamespace(fit=people_model.fit_.thinned(15), dependence="of all draws")
+    quick = in_time(summary, seconds)
+    assert asked == [1, n_draws]
+    assert summary.dependence == "of all draws"
+    assert quick.dependence is not summary.dependence
 
 
 def test_small_for_fifty_columns(tmp_path: Path) -> None:
