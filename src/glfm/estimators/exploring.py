@@ -211,9 +211,9 @@ class Exploring(TransformerMixin, Fitted):  # type: ignore[misc]
             One row per given row and one column per row of the fit: the weight of the features that two rows
             share over the weight of those that either has, and 1 where neither has any, averaged over draws
             (50, evenly spaced, if there are more; 16 with respect to a column of 32 levels or more, which on
-            titanic changes them by 0.04, root mean square, and by 0.27 at most). With `wrt`, 1 is added to both
-            weights: rows that differ only in a feature that moves the columns by one standard deviation have
-            one of 1/2.
+            titanic changes them by 0.04, root mean square, and by 0.27 at most). With `wrt`, 1 is added to
+            both weights: rows that differ only in a feature that moves the columns by one standard deviation
+            have one of 1/2.
             Features of its own that a new row may have do not count. If features have scores, rows share the
             smaller one of two of the same sign.
         """
