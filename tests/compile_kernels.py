@@ -26,7 +26,7 @@ TOGETHER = (
 
 
 def start(cases: tuple[str, ...], core: int) -> subprocess.Popen[bytes]:
-    """Start a process that has one core: it then starts none to help it, which would compile what others do."""
+    """Start a process with one core: it then starts none to help it, which would compile what others do."""
 
     def stay() -> None:
         if hasattr(os, "sched_setaffinity"):
