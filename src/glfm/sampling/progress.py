@@ -19,6 +19,8 @@ _EVERY = 20.0  # seconds between two lines in a file
 
 Item = TypeVar("Item")
 
+_LEAST = 0.005  # of all sweeps, from which on the time that is left is said
+
 
 class _Ahead(NamedTuple):
     """What comes after the part of a command that is being done."""
@@ -130,9 +132,12 @@ class Progress:
     def _update_all(self) -> None:
         done, now = sum(self._done), time.monotonic()
         share = (done - self._first) / max(self._total - self._first, 1)
+        if share < _LEAST:  # the first sweeps wait for compiled code, and tell nothing of the others
+            self._bars.update(self._all, completed=done, what="sweeps")
+            return
         left = self._ahead.left(share, now - self._begin, self._seconds)
         self._bars.update(self._all, completed=done, what=f"sweeps, {left}")
-        if not sys.stderr.isatty() and now - self._said >= _EVERY and share > 0.0:
+        if not sys.stderr.isatty() and now - self._said >= _EVERY:
             self._said = now
             _say("sampling", share, left)
 

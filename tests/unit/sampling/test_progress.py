@@ -104,6 +104,17 @@ def test_chains_write_a_line_now_and_then(monkeypatch, clock):
     assert len(lines) == 5
 
 
+@pytest.mark.parametrize(("sweep", "n_lines"), [(4, 0), (5, 1)])
+def test_first_sweeps_which_wait_for_compiled_code_promise_nothing(monkeypatch, clock, sweep, n_lines):
+    file = Stderr(False)
+    monkeypatch.setattr(progress.sys, "stderr", file)
+    with Progress([0], 1000) as shown:
+        clock[0] += 60.0
+        shown.update(0, sweep, 3)
+    assert file.getvalue().count("left") >= n_lines
+    assert len([line for line in file.getvalue().splitlines() if line.startswith("sampling")]) == n_lines
+
+
 def test_the_time_left_is_within_the_budget(monkeypatch, clock):
     assert sampled(monkeypatch, clock, 50.0)[0] == "sampling: 20%, about 30 s left"
 
