@@ -41,9 +41,7 @@ from glfm.sampling.draws import column_cells
 from glfm.sampling.progress import tracked
 
 TREES, LEAF = 50, 3  # of a forest, and training cells of a leaf, at least
-MOST_ROWS = (
-    3000  # by which learners are trained: with this, and `MOST_LEVELS`, the size of a forest is bounded
-)
+MOST_ROWS = 3000  # that learners are trained on: it bounds the size of a forest, as `MOST_LEVELS` does
 MOST_LEVELS = 20  # of a column that is refined
 FEWEST_CELLS = 100  # observed, of a column that is refined
 _FOLDS, _DRAWS, _PASSES = 5, 20, 4  # parts that are hidden in turn, and how rows are placed without them

@@ -16,10 +16,9 @@ from typing import Any, NamedTuple, Self, TypeVar
 
 _PATIENCE = 2.0  # seconds for which an answer may take without a word
 _EVERY = 20.0  # seconds between two lines in a file
+_LEAST = 0.005  # of all sweeps, from which on the time that is left is said
 
 Item = TypeVar("Item")
-
-_LEAST = 0.005  # of all sweeps, from which on the time that is left is said
 
 
 class _Ahead(NamedTuple):
