@@ -99,6 +99,7 @@ def test_fit_goes_on_like_a_local_one(client, frame, local, tmp_path):
     assert pickle.loads(pickle.dumps(engine)).client is None
 
 
+@pytest.mark.reliability
 def test_fit_that_is_out_of_time_is_resumed(client, frame, local, tmp_path, monkeypatch):
     """A clock by which time is out after one sweep of each chain."""
     path = tmp_path / "fit.glfm"
@@ -198,6 +199,7 @@ def test_other_software_on_a_worker_is_refused(client, frame, monkeypatch):
         fit(frame, glfm.DaskEngine(client))
 
 
+@pytest.mark.reliability
 def test_a_straggler_is_reported(client, frame, monkeypatch):
     """Of two workers one takes a second more for each sweep, for which the other waits; the rest are idle."""
 
@@ -331,11 +333,13 @@ def test_on_a_cluster(client, odd, odd_local, files, tmp_path):
     assert far.astype(object).equals(expected.astype(object))
 
 
+@pytest.mark.reliability
 def test_another_number_of_shards(client, odd, files):
     engine = glfm.DaskEngine(client, n_shards=2)
     assert_same_draws(fit(read(files), engine).draws_, fit(odd, glfm.LocalEngine(n_shards=2)).draws_)
 
 
+@pytest.mark.reliability
 @pytest.mark.parametrize("checkpoint", [pytest.param(None, marks=pytest.mark.slow), "folder"])
 def test_a_killed_worker_of_partitions_changes_no_bit(client, odd_local, files, checkpoint, tmp_path):
     kept = None if checkpoint is None else tmp_path / checkpoint
@@ -366,6 +370,7 @@ def test_partitions_go_on_from_their_folder(client, odd_local, files, tmp_path, 
         fit(read(files), resume=path)
 
 
+@pytest.mark.reliability
 def test_interrupted_partitions_go_on_from_their_folder(client, odd_local, files, tmp_path):
     path = tmp_path / "folder"
     with pytest.warns(FitWarning, match="The fit was interrupted after"):

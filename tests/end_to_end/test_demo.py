@@ -40,6 +40,7 @@ def test_demo_in_a_process_of_its_own(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["glfm-demo.png"]
 
 
+@pytest.mark.slow
 def test_demo_repeats_itself(tmp_path: Path) -> None:
     said: list[list[str]] = [[], []]
     for words in said:

@@ -122,6 +122,7 @@ def test_digits_of_mnist(demo, data_dir):
     assert numbers["root mean squared error"] < 60
 
 
+@pytest.mark.slow
 def test_prostate(demo, data_dir):
     numbers = demo("toolbox_prostate", "prostate", "--sweeps", "200")
     phosphatase = numbers["median phosphatase without and with each"]
@@ -132,6 +133,7 @@ def test_prostate(demo, data_dir):
     assert numbers["log-likelihood of a cell"] > numbers["without features"] + 0.2
 
 
+@pytest.mark.slow
 def test_counties(demo, data_dir):
     with pytest.warns(glfm.FitWarning, match=r"maxK'\] = 10 features"):
         numbers = demo("toolbox_counties", "counties", "--sweeps", "30")

@@ -41,6 +41,7 @@ def run(output: Path, *options: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
 
 
+@pytest.mark.slow
 def test_script_runs_and_goes_on(modules, tmp_path):
     output = tmp_path / "mixing.json"
     other = tmp_path / "python"

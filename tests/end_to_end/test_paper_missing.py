@@ -27,6 +27,7 @@ def report(modules):
     return modules[1]
 
 
+@pytest.mark.slow
 def test_script_runs_goes_on_and_refuses_mixtures(data_dir, tmp_path, modules, capfd):
     script, report = modules
     output = tmp_path / "results.jsonl"

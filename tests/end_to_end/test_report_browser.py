@@ -113,7 +113,7 @@ def _boxes(browser: Any) -> list[Any]:
     return found
 
 
-@pytest.mark.parametrize("table", ["clinic", "hostile"])
+@pytest.mark.parametrize("table", ["hostile", pytest.param("clinic", marks=pytest.mark.slow)])
 def test_no_errors_and_no_requests(browser: Any, table: str, request: pytest.FixtureRequest) -> None:
     path = request.getfixturevalue(table)
     _open(browser, path)
@@ -238,7 +238,7 @@ def test_a_script_that_slips_in_would_not_run(browser: Any, hostile: Path, tmp_p
     assert browser.execute_script("return window.hacked") == 1
 
 
-@pytest.mark.parametrize("table", ["clinic", "hostile"])
+@pytest.mark.parametrize("table", ["hostile", pytest.param("clinic", marks=pytest.mark.slow)])
 def test_a_phone_needs_no_sideways_scrolling(
     browser: Any, table: str, request: pytest.FixtureRequest
 ) -> None:

@@ -300,6 +300,7 @@ def run_tests(*paths: str, more: tuple[str, ...] = ()) -> None:
     assert int(re.findall(r"(\d+) passed", done.stdout)[0]) >= len(paths)
 
 
+@pytest.mark.slow
 def test_the_tests_of_every_kind_pass() -> None:
     run_tests(
         "unit/kinds",

@@ -96,6 +96,7 @@ def test_prostate(data_dir, tmp_path, load, study, findings):
         assert f"{said} **{findings.verdict(seeds, finding)}**" in text
 
 
+@pytest.mark.slow
 def test_counties(data_dir, tmp_path, load, study):
     counties = load("counties")
     seeds = counties.main(["--quick", "--output", str(tmp_path)])
@@ -109,6 +110,7 @@ def test_counties(data_dir, tmp_path, load, study):
     )
 
 
+@pytest.mark.slow
 def test_disorders(data_dir, tmp_path, load, study):
     disorders = load("disorders")
     result = disorders.main(["--quick", "--output", str(tmp_path)])

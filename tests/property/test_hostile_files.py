@@ -60,7 +60,7 @@ def files(tmp_path_factory):
     return members, frame
 
 
-@sizes(few=90, many=3000)
+@sizes(few=40, many=3000)
 def test_model_files(n_inputs, files, tmp_path, record_property):
     members, frame = files
     path = tmp_path / "m.glfm"
@@ -114,7 +114,7 @@ def checkpoints(files, tmp_path_factory):
     return members
 
 
-@sizes(few=60, many=2000)
+@sizes(few=30, many=2000)
 def test_checkpoints(n_inputs, files, checkpoints, tmp_path, record_property):
     path, frame = tmp_path / "run.ckpt", files[1]
     whole = len(quiet_fit(frame).draws_)
@@ -164,7 +164,7 @@ def schema_files(draw):
     return draw(st.text(max_size=30)) + "{"
 
 
-@sizes(few=90, many=2000)
+@sizes(few=40, many=2000)
 def test_schema_files(n_inputs, tmp_path, record_property):
     path = tmp_path / "schema.json"
     frame = pd.DataFrame({f"c{i}": [1.0, 2.0, None, 5.0] for i in range(5)})
@@ -227,7 +227,7 @@ def csv_files(draw):
     return extension, content
 
 
-@sizes(few=90, many=2000)
+@sizes(few=40, many=2000)
 def test_tables_on_disk(n_inputs, tmp_path, record_property):
     def body(file):
         extension, content = file

@@ -67,7 +67,7 @@ def test_known(name):
     fit_impute_report(table, names, same)
 
 
-@sizes(few=60, many=1500)
+@sizes(few=30, many=1500)
 def test_pandas(n_inputs, record_property):
     def body(frame):
         before = [frame.iloc[:, i].tolist() for i in range(frame.shape[1])]
@@ -105,7 +105,7 @@ def check_support(kind, holes, column):
         assert set(filled) <= set(kind.levels)
 
 
-@sizes(few=40, many=800)
+@sizes(few=20, many=800)
 def test_polars(n_inputs, record_property):
     def body(frame):
         before = {name: frame[name].to_list() for name in frame.columns}
@@ -127,7 +127,7 @@ def test_polars(n_inputs, record_property):
     record_property("inputs", dict(tried(n_inputs, polars_frames(), body)))
 
 
-@sizes(few=40, many=800)
+@sizes(few=20, many=800)
 def test_pyarrow(n_inputs, record_property):
     def body(table):
         def same(completed, schema):
@@ -143,7 +143,7 @@ def test_pyarrow(n_inputs, record_property):
     record_property("inputs", dict(tried(n_inputs, arrow_tables(), body)))
 
 
-@sizes(few=40, many=800)
+@sizes(few=20, many=800)
 def test_arrays(n_inputs, record_property):
     def body(array):
         before = repr(array.tolist() if isinstance(array, np.ndarray) else array)

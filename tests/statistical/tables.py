@@ -1,8 +1,11 @@
 """Tiny tables of every kind, small enough for their posterior to be enumerated."""
 
+from collections.abc import Iterable
 from functools import cache
+from typing import Any
 
 import numpy as np
+import pytest
 from numpy.typing import ArrayLike
 
 from glfm.kinds import KINDS, Kind
@@ -125,3 +128,24 @@ TABLES: dict[str, Problem] = {
         alpha=None,
     ),
 }
+
+EVERYTHING = "mixed, bias, holes, a pinned row, alpha sampled"
+# All kinds, priors, holes and pinned rows between them: `make test` has short chains of these, and
+# `make test-slow` long chains of all tables.
+FEW_TABLES = (
+    EVERYTHING,
+    "mixed",
+    "real, noise fixed",
+    "real, narrow weights",
+    "real, most of a row hidden",
+    "categorical, rare levels",
+    "categorical, holes",
+    "ordinal, bias, a pinned row, a hole",
+)
+
+
+def but_first_slow(cases: Iterable[Any], n_first: int = 1) -> list[Any]:
+    """Return cases of a test, of which all but the first few are for `make test-slow`."""
+    return [
+        case if i < n_first else pytest.param(case, marks=pytest.mark.slow) for i, case in enumerate(cases)
+    ]

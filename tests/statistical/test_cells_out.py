@@ -15,7 +15,7 @@ from glfm.testing import visit
 
 from .checks import N_BATCHES, check
 from .plainly import run_plainly
-from .tables import TABLES, TWO_LEVELS, posterior_of, problem
+from .tables import FEW_TABLES, TABLES, TWO_LEVELS, posterior_of, problem
 
 pytestmark = pytest.mark.statistical
 
@@ -60,9 +60,15 @@ def scores(problem: Problem, n_sweeps: int, sampler: type[CollapsedSampler] = Ce
     return posterior.scores(visit(problem, posterior, n_sweeps, seed=4, make_sampler=sampler), N_BATCHES)
 
 
-@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("table", FEW_TABLES)
 def test_chain_has_the_enumerated_posterior(table: str) -> None:
     check(scores(TABLES[table], N_SWEEPS))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("table", TABLES)
+def test_long_chain_has_the_enumerated_posterior(table: str) -> None:
+    check(scores(TABLES[table], 10 * N_SWEEPS))
 
 
 def test_singletons_that_do_not_widen_are_found_out() -> None:

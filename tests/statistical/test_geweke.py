@@ -101,6 +101,7 @@ def test_a_wrong_weight_prior_is_found_out(kind: str) -> None:
         check(scores(two_columns(kind), Priors(), n_sweeps=5_000, make_sampler=sampler))
 
 
+@pytest.mark.slow
 def test_a_wrong_noise_prior_is_found_out() -> None:
     wrong = plain_kind("real", noise_prior=(3.0, 2.0))
     sampler = with_wrong(kinds={"a": wrong, "b": wrong})
@@ -108,6 +109,7 @@ def test_a_wrong_noise_prior_is_found_out() -> None:
         check(scores(two_columns("real"), Priors(), n_sweeps=WRONG, make_sampler=sampler))
 
 
+@pytest.mark.slow
 def test_a_wrong_threshold_prior_is_found_out() -> None:
     wrong = plain_kind("ordinal", threshold_variance=2.0)
     sampler = with_wrong(kinds={"a": wrong, "b": wrong})

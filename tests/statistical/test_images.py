@@ -11,6 +11,8 @@ import glfm
 from glfm.datasets import make_images
 from glfm.posterior.alignment import representative
 
+from .tables import but_first_slow
+
 N_ROWS = 500
 
 pytestmark = pytest.mark.statistical
@@ -35,7 +37,7 @@ def recovery(seed: int, permuted: bool = False) -> float:
     return float(np.abs(np.corrcoef(truth, found)[:4, 4:]).max(axis=1).min())
 
 
-@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 3, 4))])
+@pytest.mark.parametrize("seed", but_first_slow(range(5)))
 def test_all_four_shapes_are_found(seed):
     assert recovery(seed) > 0.95
 

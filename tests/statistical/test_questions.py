@@ -39,6 +39,12 @@ def a_weighted_draw() -> Draw:
 
 
 DRAWS = {"bits": a_draw, "scores": a_weighted_draw}
+CASES = [
+    ("bits", "complete"),
+    ("bits", "holes"),
+    ("scores", "holes"),
+    pytest.param("scores", "complete", marks=pytest.mark.slow),
+]
 
 
 def feature_points(weighted: bool, share: float) -> tuple[np.ndarray, np.ndarray]:
@@ -135,9 +141,8 @@ def test_quadrature_has_converged(monkeypatch):
     assert coarse != pytest.approx(log_joint(draw, x), abs=1e-3)
 
 
-@pytest.mark.parametrize("features", DRAWS)
-@pytest.mark.parametrize("name", ["complete", "holes"])
-def test_joint_densities(name, features):
+@pytest.mark.parametrize(("features", "name"), CASES)
+def test_joint_densities(features, name):
     x, draw = np.array(ROW[name]), DRAWS[features]()
     seen = np.flatnonzero(~np.isnan(x))
     first, second = seen[::2], seen[1::2]
@@ -248,9 +253,9 @@ def ratios(densities: dict[int, np.ndarray], exact: dict[int, float]) -> pd.Data
     return pd.DataFrame({f"column {d}": score(np.exp(p - exact[d])) for d, p in densities.items()}).T
 
 
-@pytest.mark.parametrize(("features", "enough"), [("bits", 12), ("scores", 48)])
-@pytest.mark.parametrize("name", ["complete", "holes"])
-def test_cells_given_the_rest_of_a_new_row(name, features, enough):
+@pytest.mark.parametrize(("features", "name"), CASES)
+def test_cells_given_the_rest_of_a_new_row(features, name):
+    enough = {"bits": 12, "scores": 48}[features]  # passes
     x, draw = np.array(ROW[name]), DRAWS[features]()
     model = a_model(n_draws=100, draw=draw)
     rows = glfm.posterior.rows.NewRows(x[None], model.fit_, 1)

@@ -28,7 +28,7 @@ from glfm.testing import Ranks, geweke_scores, make_fit, sbc_ranks, score_table
 
 from .checks import N_BATCHES, check
 from .plainly import run_plainly
-from .tables import MIXED, THREE_LEVELS, plain_kind
+from .tables import MIXED, THREE_LEVELS, but_first_slow, plain_kind
 
 pytestmark = pytest.mark.statistical
 
@@ -148,9 +148,8 @@ def test_quadrature_has_converged() -> None:
     assert np.abs(moments - finer_moments).max() < 1e-5
 
 
-@pytest.mark.parametrize("n_shards", [1, 2])
-def test_chain_has_the_posterior_of_two_rows(n_shards: int) -> None:
-    check(scores(table(), n_shards, 4_000, seed=1))
+def test_chain_has_the_posterior_of_two_rows() -> None:
+    check(scores(table(), 2, 4_000, seed=1))
 
 
 @pytest.mark.slow
@@ -399,7 +398,7 @@ def row_scores(x: Floats, n: int = 2_500, s2_B: float = 1.0) -> pd.DataFrame:
     )
 
 
-@pytest.mark.parametrize("name", ROWS)
+@pytest.mark.parametrize("name", but_first_slow(ROWS, 2))
 def test_new_rows_have_their_posterior(name: str) -> None:
     check(row_scores(np.array(ROWS[name])))
 

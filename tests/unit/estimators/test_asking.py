@@ -80,6 +80,7 @@ class TestScore:
 
 
 class TestSearch:
+    @pytest.mark.slow
     def test_grid(self):
         frame = make_clinic(90).frame
         grid = {"weight_variance": [1e-6, 1.0]}

@@ -114,6 +114,7 @@ class TestAnyTable:
         shown = fitted.plot.patterns(HOSTILE[0]).axes[0].title
         assert shown._preprocess_math(shown.get_text()) == (HOSTILE[0], False)
 
+    @pytest.mark.slow
     def test_sixty_columns(self):
         rng = np.random.default_rng(0)
         frame = pd.DataFrame({f"a rather long name of column {i}": rng.poisson(3, 30) for i in range(60)})

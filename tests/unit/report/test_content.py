@@ -120,7 +120,10 @@ def test_thirds_of_a_scale_are_those_of_the_table(graded_content: Content) -> No
     assert drawn[2] == pytest.approx(float(sick.having.removesuffix("\xa0%")) / 100, abs=0.12)
 
 
-@pytest.mark.parametrize("status", ["unstable", "rare", "faint"])
+@pytest.mark.parametrize(
+    "status",
+    ["unstable", pytest.param("rare", marks=pytest.mark.slow), pytest.param("faint", marks=pytest.mark.slow)],
+)
 def test_what_is_not_clear_is_not_in_the_foreground(model: glfm.GLFM, status: str) -> None:
     table = model.features()
     summary = Summary(model.fit_)

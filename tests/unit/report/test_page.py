@@ -96,6 +96,7 @@ def test_in_a_hurry_fewer_draws_say_what_goes_together(
     assert quick.dependence is not summary.dependence
 
 
+@pytest.mark.slow
 def test_small_for_fifty_columns(tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
     n = 120

@@ -102,9 +102,8 @@ def test_a_state_grows_when_features_are_many() -> None:
 
 
 def test_max_features_and_pinned_rows_hold() -> None:
-    known = problem(alpha=5.0, max_features=3)
-    pinned = np.arange(60) < 20
-    sampler = HybridSampler(LocalProblem(known.kinds, known.x, known.priors, pinned), 2)
+    x, pinned = problem().x, np.arange(60) < 20
+    sampler = HybridSampler(LocalProblem(KINDS, x, Priors(alpha=5.0, max_features=3), pinned), 2)
     state = State.start(sampler.problem, np.random.SeedSequence(6))
     for _ in range(30):
         sampler.sweep(state)
