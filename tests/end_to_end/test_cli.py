@@ -13,7 +13,7 @@ import pytest
 
 import glfm
 from glfm.cli import app
-from glfm.cli.cost import size
+from glfm.cli.cost import estimate, size
 from glfm.cli.options import read_seconds
 from glfm.datasets import make_clinic
 from glfm.files import read_table, write_table
@@ -398,6 +398,14 @@ def test_costs_as_people_say_them() -> None:
         "3.5 days",
     ]
     assert [size(n) for n in (3e8, 5e9)] == ["286 MiB", "4.7 GiB"]
+
+
+def test_the_cost_of_a_refinement_is_part_of_the_estimate() -> None:
+    frame = make_clinic(150).frame
+    rows = glfm.GLFM(n_chains=1, n_warmup=1, n_draws=1, progress=False).fit(frame).fit_.rows
+    few = {"n_chains": 1, "n_warmup": 1, "n_draws": 1}
+    plain, refined = (estimate(glfm.GLFM(refine=refine, **few), rows).seconds for refine in (False, True))
+    assert refined > plain + 0.14 * frame.shape[1]
 
 
 def test_calibrate_keeps_to_its_time(run: Run, table: Path) -> None:

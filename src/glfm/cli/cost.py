@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 _PATIENCE = 2.0  # seconds, about, that the trial runs
 # Bytes per pseudo-observation and chain, per cell of the table, and of Python with its libraries.
 _BYTES_PER_PSEUDO, _BYTES_PER_CELL, _BYTES_AT_ALL = 28, 60, 3.4e8
+# Of a refinement: sweeps that take as long as placing its rows, and seconds per column and per cell.
+_SWEEPS, _PER_COLUMN, _PER_CELL = 170, 0.14, 8e-5
 
 
 class Cost(NamedTuple):
@@ -62,8 +64,9 @@ def estimate(model: GLFM, problem: LocalProblem) -> Cost:
     """Return what a fit of a table will cost.
 
     A chain makes some sweeps over some of the rows, and its processor time is extrapolated in proportion to
-    rows and sweeps.
+    rows and sweeps. What a refinement takes beside is known from other tables.
     """
+    from glfm.posterior.refinement import MOST_ROWS, learnt_columns
     from glfm.sampling.engine import LocalEngine, choose_shards
     from glfm.sampling.pace import measure
 
@@ -71,6 +74,10 @@ def estimate(model: GLFM, problem: LocalProblem) -> Cost:
     _, schedule = model._settings(engine)
     pace = measure(problem, choose_shards(model.sampler, problem, engine), _PATIENCE)
     seconds = model.n_chains * pace.processor(problem.n_rows, schedule.n_sweeps)
+    if model.refine:
+        n_rows = min(problem.n_rows, MOST_ROWS)
+        n_columns = len(learnt_columns(problem.kinds.values(), problem.x))
+        seconds += pace.processor(n_rows, _SWEEPS) + n_columns * (_PER_COLUMN + _PER_CELL * n_rows)
     bits = 32 if problem.priors.weighted else 1  # of a feature of a row in a draw
     draw = pace.width * (problem.n_rows * bits / 8 + 8 * problem.n_pseudo)
     chain = _BYTES_PER_PSEUDO * problem.n_pseudo * problem.n_rows + schedule.n_draws * draw

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _CELLS_AT_ONCE = 1_000_000  # draws x rows x levels
 _DOUBT = 0.02  # share of the model's probabilities in a learner's, which has zeros
 _RARE = 1e-12  # probability below which levels are alike
-_WEIGHTS = np.linspace(0.0, 1.0, 21)  # of a move
+_WEIGHTS = np.linspace(0.0, 1.0, 11)  # of a move
 
 
 @dataclass(frozen=True, eq=False)

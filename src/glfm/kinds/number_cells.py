@@ -25,7 +25,7 @@ _STEP, _LEVEL = 0.1, 0.05  # of a lattice: in standard deviations, and of their 
 _LEAST = 1e-6  # of the size of a column: means far below it are read as differences, not as ratios
 _COMPONENTS = 256  # of a kernel density, at most
 _SCALES = (0.2, 2.0)  # of a move, at least and at most
-_CLOSE = 1e-3  # in weight and scale, and in nats
+_CLOSE = 1e-2  # in weight and scale, and in nats
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,7 +20,7 @@ A column keeps its learner if the hidden cells gain by it: log density, by more 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -44,7 +44,7 @@ TREES, LEAF = 50, 3  # of a forest, and training cells of a leaf, at least
 MOST_ROWS = 3000  # that learners are trained on: it bounds the size of a forest, as `MOST_LEVELS` does
 MOST_LEVELS = 20  # of a column that is refined
 FEWEST_CELLS = 100  # observed, of a column that is refined
-_FOLDS, _DRAWS, _PASSES = 5, 20, 4  # parts that are hidden in turn, and how rows are placed without them
+_FOLDS, _DRAWS, _PASSES = 5, 10, 4  # parts that are hidden in turn, and how rows are placed without them
 _LEAST_WEIGHT = 0.05  # of a learner that is kept
 _PURPOSE = 11  # of the random numbers
 
@@ -111,7 +111,7 @@ def refined(fit: Fit, n_jobs: int | None = None, seconds: float | None = None) -
     if fit.problem.n_rows < FEWEST_CELLS or fit.rows.pinned is not None:
         return Refinement({})
     table = HiddenInTurn(fit, n_jobs)
-    wanted = [d for d, kind in enumerate(fit.problem.kinds.values()) if _can_be_learnt(kind, table.x[:, d])]
+    wanted = learnt_columns(fit.problem.kinds.values(), table.x)
     learners: dict[int, Learner] = {}
     if not wanted:
         return Refinement(learners)
@@ -122,6 +122,11 @@ def refined(fit: Fit, n_jobs: int | None = None, seconds: float | None = None) -
             found = map_in_threads(partial(_learn, table, end), wanted, n_jobs)
             learners = {d: one for d, one in zip(wanted, found, strict=True) if one is not None}
     return Refinement(learners)
+
+
+def learnt_columns(kinds: Iterable[Kind], x: FloatArray) -> list[int]:
+    """Return the numbers of the columns for which a learner is tried."""
+    return [d for d, kind in enumerate(kinds) if _can_be_learnt(kind, x[:, d])]
 
 
 def _can_be_learnt(kind: Kind, x: FloatArray) -> bool:
