@@ -26,6 +26,7 @@ from glfm.kernels.random import normal
 _SMALL = 1e-3  # a running product is moved into the sum of logarithms below this
 _TRUSTED = 1e-5  # a mass from which `quick_cdf` gives it with eight digits
 _AT_ONCE = 8  # cells with two levels between two looks at whether the sum is already too small
+_LEVELS_AT_ONCE = 32  # levels of a cell with more than two
 _FAR = 7.0  # standard deviations up to which `quick_cdf` is accurate in the lower tail
 
 
@@ -218,16 +219,25 @@ def _log_mass(a: float, b: float) -> float:
 
 
 @kernel
-def _log_likelihood_of_choices(cells: ObservedCells, mean: Floats, variance: float, excess: Floats) -> float:
-    """Return the log probability of the cells with more than two levels, given the excesses."""
+def _log_likelihood_of_choices(
+    cells: ObservedCells, mean: Floats, variance: float, excess: Floats, needed: float
+) -> float:
+    """Return the log probability of the cells with more than two levels, given the excesses.
+
+    It may stop as `log_likelihood` does, with the sum so far.
+    """
     total, sd, choices = 0.0, math.sqrt(variance), cells.choices
     scale = 1.0 / sd
     for i in range(cells.n[3]):
         first, last, w = choices[i, 0], choices[i, 1], choices[i, 2]
         top = excess[first] if w == last else mean[w] + excess[first] * sd
-        for s in range(first, last):
-            if s != w:
-                total += quick_log_cdf((top - mean[s]) * scale)
+        s = first
+        while s < last and total >= needed:
+            end = min(s + _LEVELS_AT_ONCE, last)
+            while s < end:
+                if s != w:
+                    total += quick_log_cdf((top - mean[s]) * scale)
+                s += 1
         if w != last:
             total += quick_log_cdf(top)
     return total
@@ -239,7 +249,7 @@ def log_likelihood(
 ) -> float:
     """Return the log probability of a row's observed cells up to a constant, given the excesses.
 
-    Every cell adds a negative number, so that the sum may stop, at minus infinity, below what is `needed`.
+    Every cell adds a negative number, so that the sum may stop once it is below what is `needed`.
     """
     points, values, pairs, signs = cells.points, cells.values, cells.pairs, cells.signs
     intervals, limits = cells.intervals, cells.limits
@@ -272,4 +282,4 @@ def log_likelihood(
     if total < needed:
         return -np.inf
     total += math.log(product)
-    return total + _log_likelihood_of_choices(cells, mean, variance, excess)
+    return total + _log_likelihood_of_choices(cells, mean, variance, excess, needed - total)
