@@ -12,7 +12,7 @@ export PYTHONDONTWRITEBYTECODE =
 
 # Tests compute alike on every processor: kernels for a generic one, NumPy and linear algebra without what only some
 # have. So they pass or fail everywhere, and golden draws hold wherever the versions of the libraries are the same.
-ALIKE := unit test test-slow test-reliability golden notebooks
+ALIKE := unit test test-python test-slow test-reliability golden notebooks
 $(ALIKE): export NUMBA_CPU_NAME = generic
 ifeq ($(shell uname -m),x86_64)
 $(ALIKE): export OPENBLAS_CORETYPE = Haswell
@@ -20,7 +20,7 @@ $(ALIKE): export NPY_DISABLE_CPU_FEATURES = X86_V4 AVX512_ICL AVX512_SPR
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lint format types unit test test-slow test-reliability golden test-minimal test-lowest dist demo demos bench bench-heldout bench-imputation bench-kinds bench-mixing bench-agreement bench-scale paper-missing study-prostate study-disorders study-counties studies docs notebooks pictures clean
+.PHONY: help setup lint format types unit test test-slow test-reliability golden test-minimal test-lowest test-python dist demo demos bench bench-heldout bench-imputation bench-kinds bench-mixing bench-agreement bench-scale paper-missing study-prostate study-disorders study-counties studies docs notebooks pictures clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -89,6 +89,14 @@ test-lowest: ## the core with the oldest versions that pyproject.toml allows (mi
 	.venv-lowest/bin/pip install --quiet uv pytest pytest-timeout
 	.venv-lowest/bin/uv pip install --quiet --python .venv-lowest/bin/python --resolution lowest-direct .
 	$(call CORE_TESTS,.venv-lowest) -W default # old libraries warn of their new neighbours
+
+WITH ?= 3.13
+test-python: ## the fast tests with another Python, in an environment of its own: make test-python WITH=3.12 (minutes)
+	rm -rf .venv-$(WITH) && python$(WITH) -m venv .venv-$(WITH)
+	.venv-$(WITH)/bin/python -m pip install --quiet uv && \
+	  .venv-$(WITH)/bin/uv pip install $(INSTALL) --python .venv-$(WITH)/bin/python || .venv-$(WITH)/bin/python -m pip install $(INSTALL)
+	.venv-$(WITH)/bin/python tests/compile_kernels.py
+	.venv-$(WITH)/bin/pytest -n 2 --dist worksteal -m "not slow and not statistical and not reliability"
 
 dist: $(STAMP) ## wheel and source distribution in dist/, each installed anew and put through glfm demo (minutes)
 	rm -rf dist && $(BIN)/python -m build --outdir dist
