@@ -246,6 +246,20 @@ def test_what_is_no_cluster_is_refused(client, frame):
         collapsed.continue_fit(1)
 
 
+def test_weighted_features(client, frame):
+    """Scores travel as they are: also after a worker was killed, and when the fit goes on."""
+    settings = {**SETTINGS, "weighted": True}
+    known = fit(frame, glfm.LocalEngine(n_shards=3), settings)
+    engine = Deadly(client, n_shards=3, save_every=1e-6)
+    with pytest.warns(FitWarning, match="Workers were lost on the way"):
+        model = fit(frame, engine, settings)
+    assert_same_draws(model.draws_, known.draws_)
+    assert model.draws_[0].scores is not None
+    model.engine = glfm.DaskEngine(client, n_shards=3)
+    assert_same_draws(model.continue_fit(1).draws_, known.continue_fit(1).draws_)
+    pd.testing.assert_frame_equal(model.impute(), known.impute())
+
+
 # ---- dask DataFrames
 
 
@@ -333,6 +347,79 @@ def test_on_a_cluster(client, odd, odd_local, files, tmp_path):
     assert far.astype(object).equals(expected.astype(object))
 
 
+def test_weighted_features_of_partitions(client, odd, files, tmp_path):
+    """In memory, and from a folder in which the fit was stopped."""
+    settings = {**SETTINGS, "weighted": True}
+    known = fit(odd, glfm.LocalEngine(n_shards=4), settings)
+    model = fit(read(files), None, settings)
+    check(model, known, odd, tmp_path)
+    scores = [draw.log_likelihood for draw in model.draws_]
+    np.testing.assert_allclose(scores, [draw.log_likelihood for draw in known.draws_])
+    path = tmp_path / "folder"
+    with pytest.warns(FitWarning, match="The fit was interrupted after"):
+        fit(read(files), Interrupted(client), settings, checkpoint=path)
+    assert_same_draws(fit(read(files), None, settings, resume=path).draws_, known.draws_)
+
+
+def test_pinned_rows_of_partitions(client, odd, files, tmp_path):
+    pinned = np.arange(len(odd)) % 5 == 0
+    known = fit(odd, glfm.LocalEngine(n_shards=4), inactive=pinned)
+    path = tmp_path / "folder"
+    model = fit(read(files), inactive=pinned, checkpoint=path)
+    assert_same_draws(model.draws_, known.draws_)
+    assert not any(draw.Z[pinned].any() for draw in model.draws_)
+    with pytest.raises(FileError, match="checkpoint of a fit with another table"):
+        fit(read(files), resume=path)
+    with pytest.raises(DataError, match="one True or False for each of the 61 rows"):
+        fit(read(files), inactive=[True])
+
+
+class InterruptedLater(Interrupted):
+    """Is interrupted in the second round of a fit until convergence."""
+
+    n_runs = 0
+
+    def run(self, *arguments, **settings):
+        self.n_runs += 1
+        return super().run(*arguments, **settings)
+
+    def sweeps(self, chain, stop, pool):
+        for shared in glfm.DaskEngine.sweeps(self, chain, stop, pool):
+            yield shared
+            if self.n_runs == 2 and shared.sweep == 15:
+                self.made.set()
+                stop.wait()
+
+    def _watch(self, *arguments):
+        if self.n_runs == 2:
+            super()._watch(*arguments)
+        glfm.DaskEngine._watch(self, *arguments)
+
+
+def test_partitions_until_converged(client, odd, files, tmp_path, monkeypatch):
+    """Rounds go on from the folder; a fit that was stopped in one of them is resumed there."""
+    monkeypatch.setattr("glfm.estimators.glfm._MOST_ROUNDS", 3)
+    path = tmp_path / "folder"
+    with pytest.warns(FitWarning, match="have not converged after 45 sweeps each"):
+        known = fit(odd, glfm.LocalEngine(n_shards=4), until="converged")
+    with pytest.warns(FitWarning, match="The fit was interrupted after"):
+        fit(read(files), InterruptedLater(client), until="converged", checkpoint=path)
+    with pytest.raises(FileError, match="checkpoint of a fit with another until"):
+        fit(read(files), resume=path)
+    with pytest.warns(FitWarning, match="have not converged after 45 sweeps each"):
+        model = fit(read(files), until="converged", resume=path)
+    assert_same_draws(model.draws_, known.draws_)
+    with pytest.raises(DataError, match="goes on from its checkpoint"):
+        fit(read(files), until="converged")
+
+
+def test_surprisal_by_partition(client, odd, odd_local, files):
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Sending large graph")
+        found = odd_local.surprisal(read(files)).compute()
+    pd.testing.assert_frame_equal(found, odd_local.surprisal(odd))
+
+
 @pytest.mark.reliability
 def test_another_number_of_shards(client, odd, files):
     engine = glfm.DaskEngine(client, n_shards=2)
@@ -393,7 +480,5 @@ def test_what_needs_all_rows_is_refused(files, tmp_path):
         model.save(tmp_path / "model.glfm")
     with pytest.raises(SchemaError, match="Unknown how 'guess'"):
         model.impute(how="guess")
-    with pytest.raises(DataError, match="knows no inactive=: leave it out, or fit a pandas frame"):
-        fit(read(files), inactive=[True])
     with pytest.raises(DataError, match="with a checkpoint on a cluster only"):
         fit(read(files), glfm.LocalEngine(), checkpoint=tmp_path / "fit.glfm")

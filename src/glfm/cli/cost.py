@@ -74,9 +74,9 @@ def estimate(model: GLFM, problem: LocalProblem) -> Cost:
     _, schedule = model._settings(engine)
     pace = measure(problem, choose_shards(model.sampler, problem, engine), _PATIENCE)
     seconds = model.n_chains * pace.processor(problem.n_rows, schedule.n_sweeps)
-    if model.refine:
+    n_columns = len(learnt_columns(problem.kinds.values(), problem.x)) if model.refine else 0
+    if n_columns:
         n_rows = min(problem.n_rows, MOST_ROWS)
-        n_columns = len(learnt_columns(problem.kinds.values(), problem.x))
         seconds += pace.processor(n_rows, _SWEEPS) + n_columns * (_PER_COLUMN + _PER_CELL * n_rows)
     bits = 32 if problem.priors.weighted else 1  # of a feature of a row in a draw
     draw = pace.width * (problem.n_rows * bits / 8 + 8 * problem.n_pseudo)

@@ -181,12 +181,12 @@ class Fitting:
         checkpoint: Path | None = None,
         checkpoint_every: float = 60.0,
         for_answer: float = 0.1,
-        needed: Callable[[int], float] | None = None,
+        needed: Callable[[int, int], float] | None = None,
     ) -> GLFM:
         """Return a model of the table in a file; go on from the checkpoint if there is one.
 
         `for_answer` is the share of a time budget that is left for what comes after the fit, or less, if that
-        needs so many seconds of processor for the number of columns.
+        needs so many seconds of processor for the numbers of rows and columns.
         """
         model = self.model()
         frame = self.read(data, model)
@@ -199,7 +199,7 @@ class Fitting:
                 checkpoint=checkpoint,
                 checkpoint_every=checkpoint_every,
                 resume=resume,
-                time_budget=self._time_to_fit(for_answer, needed and needed(frame.shape[1])),
+                time_budget=self._time_to_fit(for_answer, needed and needed(*frame.shape)),
                 sample=self.sample,
             )
 
@@ -283,7 +283,7 @@ def fitted_model(
     model: Path | None,
     options: Fitting,
     for_answer: float,
-    needed: Callable[[int], float] | None = None,
+    needed: Callable[[int, int], float] | None = None,
 ) -> tuple[GLFM, Path]:
     """Return a model, fitted to a table or read from a file, and the path of the table or the file.
 

@@ -96,8 +96,8 @@ class ChainRun:
     def _keep(self) -> None:
         """Keep the present state as a draw."""
         chain, shared = self._chain, self._shared
-        packed = np.concatenate(self._shards.features(shared.width))
-        draw = Draw.of_rows(chain.problem.layout, shared, chain.index, len(chain.draws), packed)
+        rows = self._shards.features(shared.width)
+        draw = Draw.of_rows(chain.problem.layout, shared, chain.index, len(chain.draws), *rows)
         if isinstance(chain.problem, LocalProblem):
             draw = replace(draw, x=chain.problem.x)
         else:  # computed now, since the rows are gone after the run
@@ -188,7 +188,8 @@ class ChainRun:
         """Fetch the rows."""
         shared = self._shared
         rows = self._shards.fetch(shared.width)
-        Z = np.zeros((self._chain.problem.n_rows, max(2 * shared.width, 16)), dtype=np.uint8)
+        problem = self._chain.problem
+        Z = np.zeros((problem.n_rows, max(2 * shared.width, 16)), dtype=problem.dtype)
         for (begin, end), each in zip(self._placement.bounds, rows, strict=True):
             each.unpack_into(Z[begin:end])
         Y = np.concatenate([each.Y for each in rows])

@@ -19,15 +19,15 @@ from glfm.sampling.draws import Draw
 from glfm.sampling.problem import Problem
 from glfm.sampling.state import State
 
-_FORMAT, _VERSION = "glfm-folder", 1
+_FORMAT, _VERSION = "glfm-folder", 2
 
 
 class CheckpointFolder:
     """The folder that holds the chains of a fit while it runs.
 
-    `fit.json` identifies the fit. Each chain has a folder with one file per draw, one per shard for the rows,
-    and `state.npz` for what the rows share; that one is written last, atomically, and says which files are
-    valid.
+    `fit.json` identifies the fit, and `round.json` says how often it has gone on for longer. Each chain has a
+    folder with one file per draw, one per shard for the rows, and `state.npz` for what the rows share; that
+    one is written last, atomically, and says which files are valid.
 
     Parameters
     ----------
@@ -39,6 +39,11 @@ class CheckpointFolder:
         By name, what must be equal for a fit to go on from here.
     resume
         Whether to go on from a folder that exists.
+
+    Attributes
+    ----------
+    round
+        How often the fit has gone on for longer.
     """
 
     def __init__(
@@ -47,9 +52,12 @@ class CheckpointFolder:
         if not every > 0:
             raise SchemaError(f"checkpoint_every is a positive number of seconds, not {every!r}.")
         self.path, self.every, self.took = Path(path).absolute(), every, 0.0
+        self.round = 0
         head = {"format": _FORMAT, "version": _VERSION, **identity}
         if resume:
             self._check(json.loads(json.dumps(head)))
+            if (self.path / "round.json").exists():
+                self.round = int(json.loads((self.path / "round.json").read_text()))
             return
         if self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
             raise FileError(
@@ -60,7 +68,7 @@ class CheckpointFolder:
             self.path.mkdir(parents=True, exist_ok=True)
             (self.path / "fit.json").write_text(json.dumps(head, indent=1))
         except OSError as error:
-            raise FileError(f"The folder {str(path)!r} cannot be written to: {error.strerror}.") from error
+            raise _unwritable(self.path, error) from error
 
     def _check(self, head: dict[str, Any]) -> None:
         try:
@@ -78,7 +86,14 @@ class CheckpointFolder:
         """Do nothing: on a cluster every chain is written when it is due, by `commit`."""
 
     def start_round(self, number: int) -> None:
-        """Do nothing: there is one round."""
+        """Say how often the fit has gone on for longer; draws of the rounds before are forgotten."""
+        partial = self.path / "round.partial.json"
+        try:
+            partial.write_text(json.dumps(number))
+            os.replace(partial, self.path / "round.json")
+        except OSError as error:
+            raise _unwritable(self.path, error) from error
+        self.round = number
 
     def finish(self, chains: Sequence[Chain]) -> None:
         """Do nothing: the last state has been written."""
@@ -97,16 +112,14 @@ class CheckpointFolder:
             )
         try:
             for draw in chain.draws:
-                if not (target := folder / f"draw-{draw.index}.npz").exists():
+                if not (target := self._draw_file(chain, draw.index)).exists():
                     _write(target, _draw_arrays(draw))
-            _write(folder / "state.npz", _state_arrays(shared, len(chain.draws)))
+            _write(folder / "state.npz", _state_arrays(shared))
             for old in folder.glob("sweep-*"):
                 if old.name != f"sweep-{shared.sweep}":
                     shutil.rmtree(old)
         except OSError as error:
-            raise FileError(
-                f"The folder {str(self.path)!r} cannot be written to: {error.strerror}."
-            ) from error
+            raise _unwritable(self.path, error) from error
 
     def restore(self, chain: Chain) -> None:
         """Set a chain to the state that was last written, if there is one."""
@@ -114,9 +127,10 @@ class CheckpointFolder:
         if not (folder / "state.npz").exists():
             return
         try:
-            state, n_draws = _read_state(chain.problem, folder / "state.npz")
+            state = _read_state(chain.problem, folder / "state.npz")
             draws = [
-                _read_draw(chain.problem, folder / f"draw-{t}.npz", chain.index, t) for t in range(n_draws)
+                _read_draw(chain.problem, self._draw_file(chain, t), chain.index, t)
+                for t in range(chain.schedule.n_kept(state.sweep))
             ]
         except (OSError, ValueError, KeyError) as error:
             raise FileError(f"The checkpoint {str(self.path)!r} is damaged: {error}.") from error
@@ -124,6 +138,13 @@ class CheckpointFolder:
 
     def _chain_folder(self, chain: int) -> Path:
         return self.path / f"chain-{chain}"
+
+    def _draw_file(self, chain: Chain, index: int) -> Path:
+        return self._chain_folder(chain.index) / f"draw-{self.round}-{index}.npz"
+
+
+def _unwritable(path: Path, error: OSError) -> FileError:
+    return FileError(f"The folder {str(path)!r} cannot be written to: {error.strerror}.")
 
 
 def _write(path: Path, arrays: Mapping[str, Any]) -> None:
@@ -134,24 +155,24 @@ def _write(path: Path, arrays: Mapping[str, Any]) -> None:
     os.replace(partial, path)
 
 
-def _state_arrays(shared: State, n_draws: int) -> dict[str, Any]:
+def _state_arrays(shared: State) -> dict[str, Any]:
     return {
         "rng": shared.rng,
         "B": shared.B,
         "variance": shared.variance,
         **_numbered("theta", shared.theta),
         **_numbered("step", shared.step),
-        "numbers": np.array([shared.sweep, shared.width, n_draws], dtype=np.int64),
+        "numbers": np.array([shared.sweep, shared.width], dtype=np.int64),
         "alpha": np.array(shared.alpha),
     }
 
 
-def _read_state(problem: Problem, path: Path) -> tuple[State, int]:
+def _read_state(problem: Problem, path: Path) -> State:
     with np.load(path, allow_pickle=False) as arrays:
-        sweep, width, n_draws = arrays["numbers"].tolist()
-        state = State(
+        sweep, width = arrays["numbers"].tolist()
+        return State(
             rng=arrays["rng"],
-            Z=np.zeros((0, 0), dtype=np.uint8),
+            Z=np.zeros((0, 0), dtype=problem.dtype),
             width=width,
             Y=np.zeros((0, problem.n_pseudo)),
             B=arrays["B"],
@@ -161,7 +182,6 @@ def _read_state(problem: Problem, path: Path) -> tuple[State, int]:
             alpha=float(arrays["alpha"]),
             sweep=sweep,
         )
-    return state, n_draws
 
 
 def _draw_arrays(draw: Draw) -> dict[str, Any]:
@@ -169,6 +189,7 @@ def _draw_arrays(draw: Draw) -> dict[str, Any]:
         "weights": draw.weights,
         "variances": draw.variances,
         "packed": draw.packed,
+        **({} if draw.scores is None else {"scores": draw.scores}),
         **_numbered("theta", draw.thetas),
         "numbers": np.array([draw.alpha, draw.log_likelihood]),
     }
@@ -186,6 +207,7 @@ def _read_draw(problem: Problem, path: Path, chain: int, index: int) -> Draw:
             variances=arrays["variances"],
             thetas=tuple(_listed("theta", arrays, problem)),
             packed=arrays["packed"],
+            scores=arrays.get("scores"),
             known_log_likelihood=log_likelihood,
         )
 

@@ -12,9 +12,8 @@ from typing import Any, TypeVar
 import numpy as np
 from distributed import Client, Future, KilledWorker
 from distributed.client import ClosedClientError
-from numpy.typing import NDArray
 
-from glfm.distributed.worker import Call, PackedRows, RemoteShard, ShardActor, n_numbers
+from glfm.distributed.worker import Call, DrawnRows, PackedRows, RemoteShard, ShardActor, n_numbers
 from glfm.errors import FileError
 from glfm.sampling.messages import CellMessage
 from glfm.sampling.shard import Stopped
@@ -168,14 +167,17 @@ class ClusterShards(ShardGroup):
     def fetch(self, width: int) -> list[PackedRows]:
         """Return features and pseudo-observations of every shard."""
         rows = self._round_trip(RemoteShard.packed, [width] * self.n_shards)
-        self._traffic.fetched += sum(one.bits.nbytes + one.Y.nbytes for one in rows)
+        self._traffic.fetched += sum(one.features.nbytes + one.Y.nbytes for one in rows)
         return rows
 
-    def features(self, width: int) -> list[NDArray[np.uint8]]:
-        """Return the features of every shard as bits, without the bias."""
-        bits = self._round_trip(RemoteShard.features, [width] * self.n_shards)
-        self._traffic.fetched += sum(one.nbytes for one in bits)
-        return bits
+    def features(self, width: int) -> DrawnRows:
+        """Return the features of all rows as a draw keeps them."""
+        found = self._round_trip(RemoteShard.features, [width] * self.n_shards)
+        self._traffic.fetched += sum(part.nbytes for one in found for part in one if part is not None)
+        scores = [one.scores for one in found if one.scores is not None]
+        return DrawnRows(
+            np.concatenate([one.packed for one in found]), np.concatenate(scores) if scores else None
+        )
 
     def _round_trip(self, method: Callable[[RemoteShard, M], R], messages: Sequence[M]) -> list[R]:
         """Send the calls that wait, and this one; return its results in shard order."""

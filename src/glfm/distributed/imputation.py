@@ -1,4 +1,4 @@
-"""Imputation of dask DataFrames, partition by partition, when the result is computed."""
+"""Answers for the rows of dask DataFrames, partition by partition, when the result is computed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from glfm.frames.frame import Frame
 from glfm.posterior.fit import Fit
 from glfm.posterior.predictive import How, Predictive, check_imputations, predict
 from glfm.posterior.rows import TrainingRows
-from glfm.sampling.draws import Draws
+from glfm.posterior.surprisal import surprisal
+from glfm.sampling.draws import Draw, Draws
 from glfm.sampling.problem import LocalProblem
 from glfm.schema.encoding import encode
 
@@ -51,8 +52,7 @@ class FittedPartitions:
         start = 0
         parts = self._data.to_delayed(optimize_graph=False)
         for number, (part, end) in enumerate(zip(parts, self._ends, strict=True)):
-            draws = [replace(draw, x=None, packed=draw.packed[start:end]) for draw in fit.draws]
-            mine: Any = rowless.with_draws(draws)
+            mine: Any = rowless.with_draws([_rows_of(draw, start, int(end)) for draw in fit.draws])
             if client is not None:  # draws are too large for a task graph
                 mine = client.scatter([mine], hash=False)[0]
             else:
@@ -66,6 +66,11 @@ class FittedPartitions:
             for i in range(n)
         ]
         return frames if n > 1 else frames[0]
+
+
+def _rows_of(draw: Draw, start: int, end: int) -> Draw:
+    scores = None if draw.scores is None else draw.scores[start:end]
+    return replace(draw, x=None, packed=draw.packed[start:end], scores=scores)
 
 
 class _PartitionRows(TrainingRows):
@@ -105,3 +110,20 @@ def _impute_part(part: pd.DataFrame, model: Any, arguments: dict[str, Any]) -> p
         return part
     filled: pd.DataFrame = predict(model.fit_, part, model.unseen, model.n_jobs).impute(**arguments)
     return filled
+
+
+def surprisal_of_new(model: Any, data: Any) -> Any:
+    """Return a dask DataFrame with the surprisal of rows never seen, partition by partition."""
+    return data.map_partitions(_surprisal_part, model, meta=_blank(make_meta(data), model))
+
+
+def _surprisal_part(part: pd.DataFrame, model: Any) -> pd.DataFrame:
+    if not len(part):
+        return _blank(part, model)
+    found: pd.DataFrame = surprisal(model.fit_, part, model.unseen, model.n_jobs)
+    return found
+
+
+def _blank(rows: pd.DataFrame, model: Any) -> pd.DataFrame:
+    """Return the surprisal of no row."""
+    return pd.DataFrame({name: np.empty(0) for name in model.fit_.problem.names}, index=rows.index)

@@ -17,9 +17,16 @@ class PartitionedProblem(RowlessProblem):
     ----------
     shards
         Futures of the problems of the shards, with their rows.
+    n_free
+        Number of rows that may have features.
     """
 
     shards: tuple[Future, ...]
+    n_free: int
+
+    @property
+    def n_free_rows(self) -> int:
+        return self.n_free
 
     @property
     def n_shards(self) -> int:

@@ -13,14 +13,14 @@ import dask
 import numpy as np
 import pandas as pd
 from distributed import Client, Future
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from glfm.distributed import partitions
 from glfm.distributed.checkpoint_folder import CheckpointFolder
 from glfm.distributed.engine import DaskEngine, current_client
 from glfm.distributed.imputation import FittedPartitions
 from glfm.distributed.partitioned_problem import PartitionedProblem
-from glfm.errors import DataError, SchemaError
+from glfm.errors import DataError
 from glfm.frames.column import FloatArray
 from glfm.kinds import Kind
 from glfm.posterior.fit import Fit
@@ -31,6 +31,7 @@ from glfm.sampling.engine import Engine, Keeper, LocalEngine
 from glfm.sampling.parallel import shard_bounds
 from glfm.sampling.priors import Priors
 from glfm.sampling.problem import ColumnFacts, LocalProblem, Problem
+from glfm.sampling.settings import read_pinned
 from glfm.schema import Schema
 from glfm.storage.checkpoints import Checkpointing
 from glfm.storage.model_files import Stage
@@ -45,18 +46,12 @@ class PartitionedTable:
     ----------
     data
         The dask DataFrame.
-    refused
-        Arguments of `fit` that only a table in this process knows; all must be None.
+    inactive
+        Rows that are pinned to have no feature, in the order of the partitions, as `fit` takes them.
     """
 
-    def __init__(self, data: Any, **refused: Any) -> None:
-        for name, value in refused.items():
-            if value is not None:
-                raise DataError(
-                    f"A fit of a dask DataFrame knows no {name}=: leave it out, or fit a pandas frame with "
-                    "DaskEngine, which knows it."
-                )
-        self._data = data
+    def __init__(self, data: Any, inactive: ArrayLike | None = None) -> None:
+        self._data, self._inactive = data, inactive
 
     def default_engine(self) -> Engine:
         """Return an engine on the current cluster, or in threads if there is none."""
@@ -66,11 +61,6 @@ class PartitionedTable:
         self, settings: Mapping[str, Any], priors: Priors, engine: Engine, seed: np.random.SeedSequence
     ) -> Fit:
         """Return a fit without chains; cells are encoded where the shards will be."""
-        if priors.weighted:
-            raise SchemaError(
-                "weighted=True runs in this process and not where partitions are: fit with weighted=False, "
-                "or fit X.compute()."
-            )
         given = settings["schema"]
         client = engine.active_client if isinstance(engine, DaskEngine) else None
         data = self._data.optimize()  # which may join partitions, and should not do so twice
@@ -79,15 +69,16 @@ class PartitionedTable:
         levelled = Schema({} if given is None else given).items()
         partitions.check_alike(surveys, [name for name, kind in levelled if kind and kind.levels])
         ends = np.cumsum([survey.n_rows for survey in surveys])
+        pinned = read_pinned(self._inactive, int(ends[-1]))
         whole = _is_whole(given, data)
         schema = given if whole else Schema.infer(_sample(client, parts, surveys, ends), given)
         assert isinstance(schema, Schema)
         problem: Problem
         if client is None:
-            problem = LocalProblem(schema.kinds, _encoded(parts, ends, schema.kinds), priors)
+            problem = LocalProblem(schema.kinds, _encoded(parts, ends, schema.kinds), priors, pinned)
         else:
             n_shards = data.npartitions if engine.n_shards is None else engine.shards(int(ends[-1]))
-            problem = _problem(client, parts, ends, schema.kinds, priors, n_shards)
+            problem = _problem(client, parts, ends, schema.kinds, priors, pinned, n_shards)
         return Fit(settings, schema, None, problem, (), Draws([]), seed, FittedPartitions(data, ends))
 
     def begin(
@@ -102,6 +93,11 @@ class PartitionedTable:
         fit = replace(fit, chains=start())
         path = resume if checkpoint is None else checkpoint
         if path is None:
+            if stage.until is not None and isinstance(fit.problem, PartitionedProblem):
+                raise DataError(
+                    "A fit of a dask DataFrame until convergence goes on from its checkpoint, since workers "
+                    "forget their rows after a run: give checkpoint=, a folder that all machines share."
+                )
             return fit, stage, None
         if not isinstance(fit.problem, PartitionedProblem):
             raise DataError(
@@ -110,13 +106,15 @@ class PartitionedTable:
             )
         if resume is not None and Path(resume).absolute() != Path(path).absolute():
             raise DataError("A fit of a dask DataFrame goes on in its own folder: give no other checkpoint.")
-        folder = CheckpointFolder(path, every, _identity(fit, fit.problem), resume is not None)
+        identity = _identity(fit, fit.problem, stage.until)
+        folder = CheckpointFolder(path, every, identity, resume is not None)
         for chain in fit.chains:
+            chain.extend(chain.schedule.after(folder.round))
             folder.restore(chain)
-        return fit, stage, folder
+        return fit, replace(stage, round=folder.round), folder
 
 
-def _identity(fit: Fit, problem: PartitionedProblem) -> dict[str, Any]:
+def _identity(fit: Fit, problem: PartitionedProblem, until: str | None) -> dict[str, Any]:
     """Return what must be equal for a fit to go on from a checkpoint, by name."""
     schedule, client = fit.chains[0].schedule, problem.shards[0].client
     checksums = client.map(partitions.fingerprint, problem.shards, pure=False)
@@ -124,7 +122,9 @@ def _identity(fit: Fit, problem: PartitionedProblem) -> dict[str, Any]:
         "schema": json.loads(fit.schema.to_json()),
         "priors": asdict(problem.priors),
         "seed": [str(fit.seed.entropy), list(fit.seed.spawn_key[:-1])],  # without the number of chains
-        "schedule": [schedule.n_warmup, schedule.thin],
+        "until": until,
+        # A fit may go on with more draws, but not one that decides by them how long to go on.
+        "schedule": [schedule.n_warmup, schedule.thin, *([] if until is None else [schedule.n_draws])],
         "number of rows": problem.n_rows,
         "number of shards": problem.n_shards,
         "table": client.gather(checksums),
@@ -137,6 +137,7 @@ def _problem(
     ends: NDArray[np.intp],
     kinds: Mapping[str, Kind],
     priors: Priors,
+    pinned: NDArray[np.bool_] | None,
     n_shards: int,
 ) -> PartitionedProblem:
     """Return the problem of a table whose rows stay on a cluster."""
@@ -149,9 +150,10 @@ def _problem(
         if (error := future.exception()) is not None:
             raise error
     n_rows = int(ends[-1])
-    shards = _shards(client, cells, ends, kinds, priors, min(n_shards, n_rows))
+    shards = _shards(client, cells, ends, kinds, priors, pinned, min(n_shards, n_rows))
     facts = _known(kinds, client.gather(client.map(partitions.tally, shards, pure=False)))
-    return PartitionedProblem(kinds, priors, n_rows, facts, tuple(shards))
+    n_free = n_rows if pinned is None else int((~pinned).sum())
+    return PartitionedProblem(kinds, priors, n_rows, facts, tuple(shards), n_free)
 
 
 def _compute(client: Client | None, tasks: Sequence[Any]) -> list[Any]:
@@ -205,6 +207,7 @@ def _shards(
     ends: NDArray[np.intp],
     kinds: Mapping[str, Kind],
     priors: Priors,
+    pinned: NDArray[np.bool_] | None,
     n_shards: int,
 ) -> list[Future]:
     """Cut the rows as every engine does, whatever the partitions are."""
@@ -216,7 +219,8 @@ def _shards(
             (int(max(begin, starts[i]) - starts[i]), int(min(end, ends[i]) - starts[i])) for i in touched
         ]
         mine = [cells[i] for i in touched]
-        shards.append(client.submit(partitions.join, dict(kinds), priors, mine, slices, pure=False))
+        known = None if pinned is None else pinned[begin:end]
+        shards.append(client.submit(partitions.join, dict(kinds), priors, mine, slices, known, pure=False))
     return shards
 
 

@@ -146,10 +146,11 @@ def join(
     priors: Priors,
     pieces: Sequence[FloatArray],
     slices: Sequence[tuple[int, int]],
+    pinned: NDArray[np.bool_] | None,
 ) -> LocalProblem:
     """Return the problem of a shard whose rows come from some partitions."""
     parts = [piece[start:stop] for piece, (start, stop) in zip(pieces, slices, strict=True)]
-    return LocalProblem(kinds, np.asfortranarray(np.concatenate(parts)), priors)
+    return LocalProblem(kinds, np.asfortranarray(np.concatenate(parts)), priors, pinned)
 
 
 def tally(problem: LocalProblem) -> list[FloatArray]:
@@ -160,5 +161,5 @@ def tally(problem: LocalProblem) -> list[FloatArray]:
 
 
 def fingerprint(problem: LocalProblem) -> int:
-    """Return a checksum of the cells of a shard."""
-    return zlib.crc32(np.ascontiguousarray(problem.x).tobytes())
+    """Return a checksum of the cells of a shard, and of which rows are pinned."""
+    return zlib.crc32(problem.pinned_rows.tobytes(), zlib.crc32(np.ascontiguousarray(problem.x).tobytes()))

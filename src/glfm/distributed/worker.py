@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,20 +23,36 @@ _THREADS: dict[int, ThreadPoolExecutor] = {}
 
 @dataclass(frozen=True, eq=False)
 class PackedRows:
-    """Features and pseudo-observations of rows as they travel: Z as bits, with `width` features in use."""
+    """Features and pseudo-observations of rows as they travel, with `width` features in use.
 
-    bits: NDArray[np.uint8]
+    Features are bits, or scores as they are.
+    """
+
+    features: NDArray[Any]
     width: int
     Y: FloatArray
 
     @classmethod
     def pack(cls, Z: NDArray[Any], width: int, Y: FloatArray) -> PackedRows:
         """Return rows of a state as they travel."""
-        return cls(np.packbits(Z[:, :width], axis=1), width, Y)
+        used = Z[:, :width]
+        return cls(np.packbits(used, axis=1) if _are_bits(Z) else used.copy(), width, Y)
 
     def unpack_into(self, Z: NDArray[Any]) -> None:
         """Write the features to the first columns of an array."""
-        Z[:, : self.width] = np.unpackbits(self.bits, axis=1, count=self.width)
+        used = np.unpackbits(self.features, axis=1, count=self.width) if _are_bits(Z) else self.features
+        Z[:, : self.width] = used
+
+
+class DrawnRows(NamedTuple):
+    """The features of rows as a draw keeps them, without the bias; see `Draw`."""
+
+    packed: NDArray[np.uint8]
+    scores: NDArray[np.float32] | None
+
+
+def _are_bits(Z: NDArray[Any]) -> bool:
+    return Z.dtype == np.uint8
 
 
 class RemoteShard(Shard):
@@ -44,7 +60,7 @@ class RemoteShard(Shard):
 
     def load(self, rows: PackedRows) -> None:
         """Take features and pseudo-observations."""
-        self.Z = np.zeros((len(rows.bits), max(2 * rows.width, 16)), dtype=np.uint8)
+        self.Z = np.zeros((len(rows.features), max(2 * rows.width, 16)), dtype=self.problem.dtype)
         rows.unpack_into(self.Z)
         self.Y = np.array(rows.Y)
 
@@ -57,26 +73,28 @@ class RemoteShard(Shard):
         path, width = message
         os.makedirs(os.path.dirname(path), exist_ok=True)
         rows = self.packed(width)
-        np.savez(path, packed=rows.bits, Y=rows.Y, width=width)
+        np.savez(path, features=rows.features, Y=rows.Y, width=width)
 
     def restore(self, path: str) -> None:
         """Read features and pseudo-observations from a file."""
         with np.load(path, allow_pickle=False) as arrays:
-            self.load(PackedRows(arrays["packed"], int(arrays["width"]), arrays["Y"]))
+            self.load(PackedRows(arrays["features"], int(arrays["width"]), arrays["Y"]))
 
     def log_likelihood(self, message: CellMessage) -> float:
         """Return the log density of the observed cells."""
         problem, total = self.problem, 0.0
         for start, stop in problem.blocks:
-            Z = self.Z[start:stop, : len(message.weights)].astype(np.float64)
+            # Scores as a draw keeps them.
+            Z = self.Z[start:stop, : len(message.weights)].astype(np.float32).astype(np.float64)
             for d, (kind, part) in enumerate(zip(problem.kinds.values(), problem.slices, strict=True)):
                 known = Z @ message.weights[:, part], float(message.variance[d]), message.theta[d]
                 total += float(np.nansum(kind.log_density(problem.x[start:stop, d], *known)))
         return total
 
-    def features(self, width: int) -> NDArray[np.uint8]:
-        """Return the features of a draw as bits, without the bias."""
-        return np.packbits(self.Z[:, int(self.problem.priors.bias) : width], axis=1)
+    def features(self, width: int) -> DrawnRows:
+        """Return the features of a draw."""
+        used = self.Z[:, int(self.problem.priors.bias) : width]
+        return DrawnRows(np.packbits(used != 0, axis=1), None if _are_bits(used) else used.astype(np.float32))
 
 
 class ShardActor:
@@ -87,7 +105,7 @@ class ShardActor:
 
     def __init__(self, problems: Sequence[Problem], n_threads: int) -> None:
         none = np.zeros((0, 0))
-        self._shards = [RemoteShard(_writable(one), none.astype(np.uint8), none) for one in problems]
+        self._shards = [RemoteShard(_writable(one), none.astype(one.dtype), none) for one in problems]
         self._n_threads = n_threads
 
     async def run(self, calls: Sequence[Call]) -> list[Any] | Exception:

@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 
 from glfm.estimators.base import Fitted
+from glfm.frames.frame import is_partitioned
 from glfm.posterior.answers import Answer, ask
 from glfm.posterior.joint_density import logp, score
 from glfm.posterior.simulation import simulate
@@ -143,8 +144,13 @@ class Asking(Fitted):
         without the cell, or eight if features have scores. On a table of 150 x 12 cells the answer of 8 draws
         is within 0.2 nats (root mean square) of that of all 120. A row of the fit is judged by the others.
 
-        X is as in `predictive`; the frame has the rows of X and the modelled columns.
+        X is as in `predictive`, or a dask DataFrame, each partition of which is answered for when it is
+        computed; the frame has the rows of X and the modelled columns.
         """
+        if is_partitioned(X):
+            from glfm.distributed.imputation import surprisal_of_new
+
+            return surprisal_of_new(self, X)
         with Answering("surprisal", self.progress):
             return surprisal(self._fit, self._table(X), self.unseen, self.n_jobs)
 

@@ -210,7 +210,7 @@ class GLFM(Exploring, Completing, Asking, Changing, MixedTableEstimator):
         if until not in (None, "converged"):
             raise SchemaError(f'until is None or "converged", not {until!r}.')
         begin = time.monotonic()
-        table = open_table(check_table(self, X, reset=True), inactive, until)
+        table = open_table(check_table(self, X, reset=True), inactive)
         engine = table.default_engine() if self.engine is None else self.engine
         priors, schedule = self._settings(engine)
         check_budget(time_budget)
@@ -458,11 +458,6 @@ class GLFM(Exploring, Completing, Asking, Changing, MixedTableEstimator):
         if not isinstance(self.refine, bool | np.bool_):
             raise SchemaError(f"refine is True or False, not {self.refine!r}.")
         check_unseen(self.unseen)
-        if self.weighted and engine.only_shards:
-            raise SchemaError(
-                f"weighted=True runs in this process, not on {type(engine).__name__}: choose "
-                "engine=LocalEngine(n_shards=...)."
-            )
         priors = Priors(
             fixed, prior, self.weight_variance, self.bias, self.max_features, weighted=bool(self.weighted)
         )

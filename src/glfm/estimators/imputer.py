@@ -15,7 +15,7 @@ from glfm.estimators.facts import facts_of
 from glfm.estimators.glfm import GLFM
 from glfm.frames.frame import is_partitioned
 from glfm.posterior.predictive import How
-from glfm.sampling.engine import Engine, LocalEngine
+from glfm.sampling.engine import Engine
 from glfm.schema import Schema
 from glfm.schema.conditions import Unseen
 
@@ -36,10 +36,10 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, MixedTableEstimator):  # t
     ----------
     schema
         As in `GLFM`. What its kinds leave open is chosen to predict, see `Schema.infer(predictive=True)`: the
-        mapping "quantile" for numbers, and one pool of the levels observed less than ten times.
+        mapping "quantile" for numbers, and one pool of the levels observed less than ten times. Of a dask
+        DataFrame kinds stay as given.
     weighted
         As in `GLFM`; "auto": True, which predicts better than the yes/no features that people can read.
-        Where the shards of a table are spread over a cluster it is False, and kinds stay as given.
     refine
         As in `GLFM`; "auto": True. `model_.refinement()` says what it does for which column.
     n_chains, n_warmup, n_draws, thin, n_jobs, random_state, progress
@@ -156,13 +156,13 @@ def predicting(
     are placed under them sooner, so that there is time for more draws.
     """
     settings["refine"] = True if refine == "auto" else refine
-    if is_partitioned(X) or not isinstance(settings.get("engine") or LocalEngine(), LocalEngine):
-        return GLFM(schema, weighted=False if weighted == "auto" else weighted, **settings)
     chosen = not hurried if weighted == "auto" else weighted
     own = _MOST_FEATURES if (chosen or hurried) and settings.get("max_features") is None else None
     if own is not None:
         settings["max_features"] = own
-    model = GLFM(Schema.infer(X, schema, predictive=True), weighted=chosen, **settings)
+    # The kinds of a table in partitions are inferred where these are.
+    known = schema if is_partitioned(X) else Schema.infer(X, schema, predictive=True)
+    model = GLFM(known, weighted=chosen, **settings)
     model._own_bound = own
     return model
 

@@ -87,10 +87,10 @@ class LocalTable:
         return fit, stage, keeper
 
 
-def open_table(data: Any, inactive: ArrayLike | None = None, until: str | None = None) -> Table:
+def open_table(data: Any, inactive: ArrayLike | None = None) -> Table:
     """Return the table of a fit: the only place that asks whether its rows are in this process."""
     if not is_partitioned(data):
         return LocalTable(data, inactive)
     from glfm.distributed.partitioned_table import PartitionedTable
 
-    return PartitionedTable(data, inactive=inactive, until=until)
+    return PartitionedTable(data, inactive)

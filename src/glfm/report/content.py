@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +29,7 @@ from glfm.report.surprising_cells import Surprise, surprising_cells
 from glfm.report.view_data import view_data
 
 _COLUMNS_NAMED = 7  # in the first paragraph
+_FOR_SURPRISE = 0.7  # share of the time that is left for surprising cells
 _TRACED = ("log-likelihood", "features")
 _WIDTH, _HEIGHT, _MARGIN = 600.0, 120.0, 4.0
 
@@ -93,8 +95,8 @@ class Content:
         return [feature for feature in self.features if feature.status != "clear"]
 
 
-def collect(summary: Summary, title: str | None = None) -> Content:
-    """Return the contents of the report on a fit."""
+def collect(summary: Summary, title: str | None = None, until: float | None = None) -> Content:
+    """Return the contents of the report on a fit; `until` is when they should be there, by the clock."""
     columns = column_facts(summary)
     missing = missingness(summary, columns)
     features = feature_facts(summary)
@@ -122,7 +124,9 @@ def collect(summary: Summary, title: str | None = None) -> Content:
         more_patterns=n_more,
         more_share=more_share,
         view=view_data(summary, features, patterns),
-        surprise=surprising_cells(summary),
+        surprise=surprising_cells(
+            summary, None if until is None else _FOR_SURPRISE * (until - time.monotonic())
+        ),
         convergence=convergence,
         counts=feature_counts(summary),
         columns=columns,

@@ -21,6 +21,7 @@ from glfm.report.content import Content, collect
 from glfm.report.formatting import clipped, counted, number, percent
 from glfm.sampling.progress import tracked
 
+_MANY_ROWS = 5000  # of which a sample is fitted if time is short
 _FOR_DEPENDENCE, _FEWEST_DRAWS = 0.33, 4  # share of the time of a report in a hurry, and draws at least
 # Inside a script element only these characters could be read as markup or end it.
 _ESCAPES = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
@@ -36,9 +37,9 @@ def check_page(path: str | PathLike[str]) -> Path:
     return page
 
 
-def page_seconds(n_columns: int) -> float:
-    """Return about how many seconds of processor a report takes; most is what goes together."""
-    return 3.0 + 0.1 * n_columns + 0.003 * n_columns**2
+def page_seconds(n_rows: int, n_columns: int) -> float:
+    """Return about how many seconds of processor a report takes; of many rows a sample is fitted."""
+    return 3.0 + 0.1 * n_columns + 0.003 * n_columns**2 + 1e-4 * min(n_rows, _MANY_ROWS) * n_columns
 
 
 def in_time(summary: Summary, seconds: float) -> Summary:
@@ -54,12 +55,14 @@ def in_time(summary: Summary, seconds: float) -> Summary:
     return quick
 
 
-def write(summary: Summary, path: str | PathLike[str], title: str | None = None) -> Path:
-    """Write the report on a fit atomically, and return its path."""
-    page = check_page(path)
+def write(
+    summary: Summary, path: str | PathLike[str], title: str | None = None, seconds: float | None = None
+) -> Path:
+    """Write the report on a fit atomically, in so many seconds as far as it can, and return its path."""
+    page, until = check_page(path), None if seconds is None else time.monotonic() + seconds
     for step in tracked(("features", "dependence", "page"), 3):
         if step == "page":
-            content = collect(summary, title)
+            content = collect(summary, title, until)
         else:
             getattr(summary, step)  # kept for the page
     data = render(content).encode("utf-8", "replace")  # lone surrogates cannot be encoded

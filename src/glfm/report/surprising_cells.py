@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +22,8 @@ _MOST_SHOWN = 20
 _MOST_WORK = 600_000  # largest number of closely examined cells times columns
 _MOST_CELLS = 20_000_000  # of which a first look is taken
 _FIRST_DRAWS = 5  # of the first look
+_TRIED = 8  # rows that say how long a close look takes, if there is little time
+_FEWEST_ROWS = 20  # that are examined closely however little time there is
 _USUAL = 0.1  # probability above which a cell is not surprising
 
 
@@ -54,23 +57,34 @@ class Surprise:
         return self.n_close == self.n_rows
 
 
-def surprising_cells(summary: Summary) -> Surprise:
+def surprising_cells(summary: Summary, seconds: float | None = None) -> Surprise:
     """Return the observed cells that are least expected given the rest of their rows.
 
-    In a large table a first look at all rows says which to examine closely; in a huge one, the look is at
-    evenly spaced rows.
+    In a large table, or if so many seconds do not suffice for all rows, a first look at all rows says which
+    to examine closely; in a huge one, the look is at evenly spaced rows.
     """
     n_rows, n_columns = summary.fit.rows.x.shape
     looked = spaced(n_rows, max(_MOST_CELLS // n_columns, 1))
-    most = max(_MOST_WORK // n_columns**2, 1)
-    close = looked if looked.size <= most else _suspicious(summary.fit, looked, most)
     few = with_few_draws(summary.fit)
     oddness = Oddness(TrainingRows(few), few)
+    most = max(_MOST_WORK // n_columns**2, 1)
+    if seconds is not None:
+        most = min(most, max(_affordable(oddness, looked, seconds), _FEWEST_ROWS))
+    close = looked if looked.size <= most else _suspicious(summary.fit, looked, most)
     shown = [_cell(summary, one) for one in oddness.oddest(_MOST_SHOWN, close, _USUAL)]
     n_cells = int((~np.isnan(summary.fit.rows.x[looked])).sum())
     from_zero = np.array_equal(summary.fit.table.labels, np.arange(n_rows))
     all_rows = looked.size == n_rows
     return Surprise(shown, n_cells, looked.size, close.size, all_rows, len(few.draws), from_zero)
+
+
+def _affordable(oddness: Oddness, rows: NDArray[np.intp], seconds: float) -> int:
+    """Return for how many rows a close look takes so many seconds, about."""
+    some = rows[spaced(rows.size, _TRIED)]
+    for tried in (some[:1], some):  # the first may load compiled code
+        begin = time.monotonic()
+        oddness.oddest(1, tried)
+    return int(seconds * some.size / max(time.monotonic() - begin, 1e-6))
 
 
 def _suspicious(fit: Fit, rows: NDArray[np.intp], most: int) -> NDArray[np.intp]:

@@ -419,3 +419,11 @@ def test_all_rows_of_a_large_table_are_looked_at(model: glfm.GLFM, monkeypatch: 
     monkeypatch.setattr(surprising_cells, "_MOST_CELLS", 100 * n_columns)
     few = surprising_cells.surprising_cells(Summary(model.fit_))
     assert (few.n_rows, few.all_rows) == (100, False)
+
+
+def test_fewer_rows_are_examined_if_there_is_little_time(model: glfm.GLFM) -> None:
+    hasty, patient = (
+        surprising_cells.surprising_cells(Summary(model.fit_), seconds) for seconds in (0.0, 1e6)
+    )
+    assert (hasty.n_rows, hasty.n_close) == (200, 20)
+    assert (patient.n_rows, patient.n_close) == (200, 200)

@@ -149,14 +149,6 @@ def test_what_cannot_be_is_refused():
         GLFM(weighted=True, sampler="collapsed").fit(table())
 
 
-def test_a_cluster_is_refused():
-    pytest.importorskip("distributed")
-    engine = LocalEngine()
-    engine.only_shards = True
-    with pytest.raises(SchemaError, match="weighted=True runs in this process"):
-        GLFM(weighted=True, engine=engine).fit(table())
-
-
 def test_draws_depend_on_shards_but_not_on_threads():
     one, two = (
         GLFM(weighted=True, engine=LocalEngine(n_shards=3), n_jobs=n, **SETTINGS).fit(table()) for n in (1, 2)
