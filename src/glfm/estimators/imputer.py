@@ -152,8 +152,8 @@ def predicting(
 ) -> GLFM:
     """Return a model, to be fitted to `X`, whose choices are those of `Imputer`.
 
-    `hurried` says that there is little time for each row: features are then yes or no, and few, and nothing is
-    refined, because rows are completed sooner, so that there is time for more draws.
+    `hurried` says that there is little time for each row: features are then yes or no, and few, and nothing
+    is refined, because rows are completed sooner, so that there is time for more draws.
     """
     settings["refine"] = not hurried if refine == "auto" else refine
     chosen = not hurried if weighted == "auto" else weighted

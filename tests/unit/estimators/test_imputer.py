@@ -21,7 +21,9 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import glfm
+from glfm.datasets import make_clinic
 from glfm.errors import DataError, SchemaError
+from glfm.estimators.imputer import predicting
 from tables import mixed
 
 QUICK = {"n_chains": 1, "n_warmup": 15, "n_draws": 5, "thin": 1, "random_state": 0}
@@ -258,3 +260,10 @@ class TestPipelines:
 def test_importing_glfm_does_not_import_scikit_learn():
     code = "import glfm, sys; assert 'Imputer' in dir(glfm); sys.exit('sklearn' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_who_is_in_a_hurry_refines_nothing() -> None:
+    frame = make_clinic(30).frame
+    assert predicting(frame).refine
+    assert not predicting(frame, hurried=True).refine
+    assert predicting(frame, hurried=True, refine=True).refine
