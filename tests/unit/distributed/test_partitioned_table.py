@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import glfm
-from glfm.errors import DataError, SchemaError
+from glfm.errors import DataError
 from tables import mixed
 
 WITHOUT = "dask and distributed are not installed: the extra [dask]"
@@ -50,12 +50,6 @@ def test_a_cell_that_a_kind_refuses_names_its_partition():
     schema = {**glfm.Schema.infer(frame), "change": glfm.Positive(shift=0.0, scale=1.0, unit=1.0)}
     with pytest.raises(DataError, match=r"Partition \d: column 'change' is positive but holds -"):
         fit(dd.from_pandas(frame, npartitions=2, sort=False), schema=glfm.Schema(schema))
-
-
-def test_weighted_features_are_refused():
-    table = dd.from_pandas(mixed(), npartitions=2, sort=False)
-    with pytest.raises(SchemaError, match=r"fit with weighted=False, or fit X\.compute\(\)"):
-        fit(table, weighted=True)
 
 
 def test_a_sample_knows_what_columns_can_hold(monkeypatch):

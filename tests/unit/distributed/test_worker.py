@@ -85,7 +85,7 @@ def test_sweeps_of_an_actor_are_those_of_local_shards() -> None:
     packed = asyncio.run(remote.actor.run([("packed", [one.width] * 2)]))
     for shard, fetched in zip(local, packed, strict=True):
         np.testing.assert_array_equal(fetched.Y, shard.Y)
-        np.testing.assert_array_equal(fetched.bits, np.packbits(shard.Z[:, : one.width], axis=1))
+        np.testing.assert_array_equal(fetched.features, np.packbits(shard.Z[:, : one.width], axis=1))
 
 
 def test_an_error_of_a_shard_is_returned() -> None:
