@@ -70,7 +70,7 @@ class GLFM(Exploring, Completing, Asking, Changing, MixedTableEstimator):
         Whether forests of trees, trained on the completed table once the chains have been run, refine the
         predictions of columns that gain by it, see `refinement`. That concerns `predictive`, `impute`,
         `uncertainty`, `sensitivity` and `log_likelihood`; all other answers are the model's own. A fit
-        that is stopped early, has `inactive` rows or runs on a cluster is not refined.
+        that is stopped early, has `inactive` rows or is of a dask DataFrame is not refined.
     weight_variance
         Prior variance of a weight in units of its column's noise variance.
     bias
@@ -317,7 +317,7 @@ class GLFM(Exploring, Completing, Asking, Changing, MixedTableEstimator):
 
     def _refine(self, seconds: float | None) -> None:
         """Refine the predictions of the fit, unless its rows are elsewhere."""
-        if not self.fit_.chains:
+        if self.fit_.partitions is not None:
             return
         try:
             with Answering("refinement", self.progress):

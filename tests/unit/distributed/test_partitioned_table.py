@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 import glfm
+from glfm.datasets import make_clinic
 from glfm.errors import DataError
 from tables import mixed
 
@@ -50,6 +51,15 @@ def test_a_cell_that_a_kind_refuses_names_its_partition():
     schema = {**glfm.Schema.infer(frame), "change": glfm.Positive(shift=0.0, scale=1.0, unit=1.0)}
     with pytest.raises(DataError, match=r"Partition \d: column 'change' is positive but holds -"):
         fit(dd.from_pandas(frame, npartitions=2, sort=False), schema=glfm.Schema(schema))
+
+
+def test_an_imputer_of_partitions_refines_nothing():
+    table = dd.from_pandas(make_clinic(120).frame, npartitions=2)
+    with dask.config.set(scheduler="threads"):
+        imputer = glfm.Imputer(n_chains=1, n_warmup=3, n_draws=3, random_state=0).fit(table)
+        assert not imputer.model_.impute().compute().isna().any().any()
+    assert imputer.model_.draws_[0].scores is not None
+    assert set(imputer.model_.refinement()["learner"]) == {"none"}
 
 
 def test_a_sample_knows_what_columns_can_hold(monkeypatch):
