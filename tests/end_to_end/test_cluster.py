@@ -314,7 +314,7 @@ def check(model, local, frame, tmp_path):
 
 @pytest.mark.filterwarnings("ignore:The inplace keyword")  # which dask uses
 def test_without_a_cluster(odd, odd_local, files, tmp_path, monkeypatch):
-    for module in ("partitioned_table", "imputation"):
+    for module in ("partitioned_table", "by_partition"):
         monkeypatch.setattr(f"glfm.distributed.{module}.current_client", lambda: None)
     with dask.config.set(scheduler="threads"):
         model = fit(read(files))

@@ -16,9 +16,9 @@ from distributed import Client, Future
 from numpy.typing import ArrayLike, NDArray
 
 from glfm.distributed import partitions
+from glfm.distributed.by_partition import FittedPartitions
 from glfm.distributed.checkpoint_folder import CheckpointFolder
 from glfm.distributed.engine import DaskEngine, current_client
-from glfm.distributed.imputation import FittedPartitions
 from glfm.distributed.partitioned_problem import PartitionedProblem
 from glfm.errors import DataError
 from glfm.frames.column import FloatArray

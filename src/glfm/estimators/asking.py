@@ -148,7 +148,7 @@ class Asking(Fitted):
         computed; the frame has the rows of X and the modelled columns.
         """
         if is_partitioned(X):
-            from glfm.distributed.imputation import surprisal_of_new
+            from glfm.distributed.by_partition import surprisal_of_new
 
             return surprisal_of_new(self, X)
         with Answering("surprisal", self.progress):

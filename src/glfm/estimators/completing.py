@@ -57,7 +57,7 @@ class Completing(Fitted):
         """
         check_budget(time_budget)
         if is_partitioned(X):
-            from glfm.distributed.imputation import impute_new
+            from glfm.distributed.by_partition import impute_new
 
             return impute_new(self, X, how=how, n=n)
         return impute(self._fit, self._table(X), how, n, self.unseen, self.n_jobs, time_budget, self.progress)
