@@ -20,6 +20,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -124,6 +125,13 @@ class FoundAxes:
     n_reported: int
 
 
+class _Lines(NamedTuple):
+    """Axes in the field: what coordinates on them are measured by, and where they begin."""
+
+    metric: FloatArray
+    origin: FloatArray
+
+
 class Consensus:
     """The axes of a fit, those that are reproduced first, each by how much it explains."""
 
@@ -220,12 +228,17 @@ class Consensus:
         """Return positions of some rows under some draws."""
         draws = self._field.draws[spaced(self._field.draws.size, 40)]
         some = self._some[spaced(self._some.size, max(_MOST_POSITIONS // draws.size, 1))]
-        return np.concatenate([self._positions(components, self._rows, int(t), some) for t in draws])
+        lines = self._lines(components)
+        return np.concatenate([self._positions(lines, self._rows, int(t), some) for t in draws])
 
-    def _positions(self, components: Components, rows: Located, t: int, some: NDArray[np.intp]) -> FloatArray:
+    def _lines(self, components: Components) -> _Lines:
+        """Return axes as positions on them are found: they are the same for all draws and rows."""
+        directions = components.directions
+        return _Lines(self._field.along(directions), components.center @ directions)
+
+    def _positions(self, lines: _Lines, rows: Located, t: int, some: NDArray[np.intp]) -> FloatArray:
         """Return the positions of some rows on axes under draw number `t`."""
-        origin = components.center @ components.directions
-        return self._field.of(rows, t, some, components.directions) - origin
+        return self._field.of(rows, t, some, lines.metric) - lines.origin
 
     def _oriented(self, axes: list[Axis]) -> tuple[Components, list[Axis]]:
         """Order the axes by what they explain, and turn each so that having it, or much of it, is telling.
@@ -272,7 +285,7 @@ class Consensus:
         if n == self.n_reported:
             return self
         other = copy.copy(self)
-        for name in ("_sorted", "probabilities", "has"):
+        for name in ("_sorted", "_reported_lines", "probabilities", "has"):
             other.__dict__.pop(name, None)
         other.n_reported = n
         return other
@@ -284,7 +297,7 @@ class Consensus:
 
         The place on a scale is the share of positions, over rows and draws of the fit, that lie below.
         """
-        positions = self._positions(self._reported, rows, t, some)
+        positions = self._positions(self._reported_lines, rows, t, some)
         out = np.empty_like(positions)
         for k, axis in enumerate(self.axes[: self.n_reported]):
             if axis.threshold is None:
@@ -300,6 +313,10 @@ class Consensus:
     @property
     def _reported(self) -> Components:
         return Components(self._components.center, self._components.directions[:, : self.n_reported])
+
+    @cached_property
+    def _reported_lines(self) -> _Lines:
+        return self._lines(self._reported)
 
     def activations(self, rows: Located) -> FloatArray:
         """Return the share of draws in which each row has each feature, and its mean place on scales."""

@@ -91,13 +91,16 @@ class Field:
             total += np.bincount(owner, self.of(rows, int(t), some).var(axis=0), noise.size)
         return np.asarray(1.0 / np.sqrt(total / self.draws.size + np.where(noise > 0.0, noise, 1.0)))
 
+    def along(self, directions: FloatArray) -> FloatArray:
+        """Return the metric of coordinates along some directions, for `of`."""
+        return np.asarray(self._metric @ directions)
+
     def of(
-        self, rows: Located, t: int, some: NDArray[np.intp], directions: FloatArray | None = None
+        self, rows: Located, t: int, some: NDArray[np.intp], metric: FloatArray | None = None
     ) -> FloatArray:
-        """Return the field of some rows under draw number `t`, or its coordinates along some directions."""
-        matrix = self._metric if directions is None else self._metric @ directions
+        """Return the field of some rows under draw number `t`, or its coordinates in another metric."""
         noise = self._fit.problem.per_pseudo_column(np.sqrt(self._fit.draws[t].variances))
-        return rows.project(t, some, matrix / noise[:, None])
+        return rows.project(t, some, (self._metric if metric is None else metric) / noise[:, None])
 
     def groups(self) -> list[NDArray[np.intp]]:
         """Return the draws chain by chain; those of a single chain in two halves, those of warm-up together.

@@ -493,6 +493,7 @@ def load(path: str | PathLike[str]) -> GLFM:
             f"The file {str(path)!r} is the checkpoint of a fit that has no draws yet: go on from it with "
             "fit(..., resume=...)."
         )
+    _ = fit.draws[0].counts  # the first kernel of a process takes half a second: no question waits for it
     model = GLFM(**fit.settings)
     model._hold(fit)
     model._summaries["latest"] = Summary(fit, findings)

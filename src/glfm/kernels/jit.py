@@ -16,6 +16,7 @@ Features = NDArray[Any]  # of rows: bits, or floats that are scores, 0 where a f
 Ints = NDArray[np.int64]
 Codes = NDArray[np.int32]
 Places = NDArray[np.uint64]  # no sign: an index that may be negative costs more
+Words = NDArray[np.uint64]  # of 64 bits
 Rng = NDArray[np.uint64]
 
 Function = TypeVar("Function", bound=Callable[..., object])

@@ -36,6 +36,7 @@ from glfm.kernels.new_scores import draw_row_scores
 from glfm.kernels.random import exponential, integer_below, normal, uniform
 from glfm.kernels.row_cells import (
     draw_pseudo,
+    fill_slopes,
     list_cells,
     log_likelihood,
     row_scratch,
@@ -46,7 +47,16 @@ from glfm.kernels.row_streams import seed_row
 from glfm.kernels.singletons import draw_n_singletons, propose_singletons
 from glfm.kernels.stacked import bound_row, draw_at, prior_at
 
+_ROUNDING = 1e-3  # of slopes, times the sizes of weights
 _CANDIDATES = 64  # rows of the fit whose features are tried as a start
+
+
+@kernel
+def _dot(a: Floats, b: Floats) -> float:
+    total = 0.0
+    for s in range(a.size):
+        total += a[s] * b[s]
+    return total
 
 
 @kernel
@@ -62,11 +72,14 @@ def _flip(
 ) -> None:
     """Draw each feature, and some random pairs of them, with the pseudo-observations integrated out.
 
-    Pairs, because features that can replace each other would hold each other in place.
+    Pairs, because features that can replace each other would hold each other in place. Most proposals are
+    refused by `bound`, that of the log-likelihood by its tangent at the first means, from which a proposal
+    differs by a product of two vectors.
     """
     weights, bias, mean, proposal = draw.weights, draw.bias, scratch.mean, scratch.proposal
-    n = z.size - bias
-    here = log_likelihood(cells, mean, variance, excess, -np.inf)
+    n, slopes = z.size - bias, scratch.residual
+    here = bound = log_likelihood(cells, mean, variance, excess, -np.inf)
+    fill_slopes(cells, mean, variance, excess, slopes)
     for i in range(n + max(n // 4, min(n, 4)) if n > 1 else n):
         k = other = bias + i
         if i >= n:
@@ -82,11 +95,17 @@ def _flip(
         needed = here - log_prior - math.log(1.0 / uniform(rng) - 1.0)
         if needed >= 0.0:  # more than any features can give
             continue
+        change = sign * _dot(slopes, weights[k])
+        if other != k:
+            change += second * _dot(slopes, weights[other])
+        if bound + change < needed - _ROUNDING:
+            continue
         for s in range(mean.size):
             proposal[s] = mean[s] + sign * weights[k, s] + second * weights[other, s]
         there = log_likelihood(cells, proposal, variance, excess, needed)
         if there > needed:
             here = there
+            bound += change
             for s in range(mean.size):
                 mean[s] = proposal[s]
             z[k] = 1 - z[k]

@@ -4,7 +4,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glfm.kernels.arrays import CellBounds, RowPrior, ScaledDraw, StackedDraws, StackedPriors
-from glfm.kernels.jit import Bits, Floats, Ints, kernel
+from glfm.kernels.jit import Bits, Floats, Ints, Words, kernel
+
+_ODD, _PAIRS = np.uint64(0x5555555555555555), np.uint64(0x3333333333333333)
+_NIBBLES, _BYTES = np.uint64(0x0F0F0F0F0F0F0F0F), np.uint64(0x0101010101010101)
+_U1, _U2, _U4, _U56 = np.uint64(1), np.uint64(2), np.uint64(4), np.uint64(56)
 
 
 @kernel
@@ -56,19 +60,30 @@ def count_bits(packed: Bits, out: Ints) -> None:
 
 
 @kernel
-def count_common(here: Bits, before: Bits, rows: Ints, out: Floats) -> None:
-    """Count, of some rows, how many have a feature here (first axis) and one before, given as bits."""
-    features = np.empty(out.shape[1], dtype=np.int64)
-    for i in range(rows.size):
-        n, count = rows[i], 0
-        for k in range(out.shape[1]):
-            if (before[n, k >> 3] >> (7 - (k & 7))) & 1:
-                features[count] = k
-                count += 1
+def turn_bits(packed: Bits, rows: Ints, out: Words) -> None:
+    """Write which of some rows have each feature, 64 rows to a word: features x words."""
+    for w in range(out.shape[1]):
+        first, n = 64 * w, min(64, rows.size - 64 * w)
         for k in range(out.shape[0]):
-            if (here[n, k >> 3] >> (7 - (k & 7))) & 1:
-                for j in range(count):
-                    out[k, features[j]] += 1.0
+            b, shift, word = k >> 3, 7 - (k & 7), np.uint64(0)
+            for i in range(n):
+                word |= np.uint64((packed[rows[first + i], b] >> shift) & 1) << np.uint64(i)
+            out[k, w] = word
+
+
+@kernel
+def count_common(here: Words, before: Words, out: Floats) -> None:
+    """Count how many rows have a feature here (first axis) and one before, given by `turn_bits`."""
+    for k in range(here.shape[0]):
+        for j in range(before.shape[0]):
+            total = np.uint64(0)
+            for w in range(here.shape[1]):  # sums of bits by twos, fours and eights, and of the bytes
+                x = here[k, w] & before[j, w]
+                x -= (x >> _U1) & _ODD
+                x = (x & _PAIRS) + ((x >> _U2) & _PAIRS)
+                x = (x + (x >> _U4)) & _NIBBLES
+                total += (x * _BYTES) >> _U56
+            out[k, j] = total
 
 
 @kernel

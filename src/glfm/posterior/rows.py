@@ -262,6 +262,7 @@ class NewRows(Rows):
         packed = np.zeros((*shape, -(-stack.most_features // 8)), np.uint8)
         scores = np.zeros((*shape, stack.most_features if self._problem.priors.weighted else 0), np.float32)
         starts = [stack.rows_of_fit(chain.start, self._left_out) for chain in stack.chains]
+        _ = stack.counterparts  # found once, before threads ask for them
         size = max(_CELLS_AT_ONCE // max(len(self._draws) * self._problem.n_pseudo, 1), 1)
         size = min(size, _ROWS_AT_ONCE)
         blocks = [slice(i, min(i + size, self.n_rows)) for i in range(0, self.n_rows, size)]

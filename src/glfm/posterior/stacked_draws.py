@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -15,7 +15,7 @@ from glfm.frames.column import FloatArray
 from glfm.kernels.arrays import Keys, ScoreScratch, StackedDraws, StackedPriors
 from glfm.kernels.new_scores import score_scratch
 from glfm.kernels.parallel import gram_matrix
-from glfm.kernels.stacked import count_bits, count_common
+from glfm.kernels.stacked import count_bits, count_common, turn_bits
 from glfm.posterior.alignment import Alignment, match_common, match_scores
 from glfm.posterior.fit import Fit
 from glfm.posterior.row_inputs import room_for_singletons, salt_of
@@ -102,27 +102,42 @@ class Stack:
         Features are the same if they have at least half of their rows in common, or if the cosine of their
         scores is at least one half; of many rows, 1,000 are compared.
         """
-        bias = self.draws.bias
-        partners, slopes = [], []
+        bias, ends = self.draws.bias, self.draws.ends
+        partners, slopes = np.full(ends[-1], -1, dtype=np.int64), np.ones(ends[-1])
+        for k in range(bias):
+            partners[ends[:-1] + k] = k
+        matched = self._matched_scores if self._problem.priors.weighted else self._matched
         for chain in self.chains:
-            before = None
-            for draw in self._draws[chain]:
-                partner, slope = np.full(draw.n_features, -1, dtype=np.intp), np.ones(draw.n_features)
-                if before is not None:
-                    partner, slope = self._matched(draw, before)
-                partners.append(np.append(np.arange(bias), np.where(partner >= 0, partner + bias, -1)))
-                slopes.append(np.append(np.ones(bias), slope))
-                before = draw
-        return np.concatenate(partners).astype(np.int64), np.concatenate(slopes)
+            for t, (partner, slope) in enumerate(matched(self._draws[chain]), chain.start + 1):
+                own = slice(ends[t] + bias, ends[t + 1])
+                partners[own], slopes[own] = np.where(partner >= 0, partner + bias, -1), slope
+        return partners, slopes
 
-    def _matched(self, draw: Draw, before: Draw) -> tuple[NDArray[np.intp], FloatArray]:
+    def _matched(self, draws: Sequence[Draw]) -> Iterator[tuple[NDArray[np.intp], FloatArray | float]]:
+        """Yield the counterparts of the features of each draw in the one before, from the second draw on."""
+        rows = self._compared
+        bits = [np.empty((draw.n_features, -(-rows.size // 64)), dtype=np.uint64) for draw in draws]
+        for draw, words in zip(draws, bits, strict=True):
+            turn_bits(draw.packed, rows, words)
+        for (before, here), counts in zip(pairwise(bits), pairwise(map(self._counts, draws)), strict=True):
+            both = np.empty((len(here), len(before)))
+            count_common(here, before, both)
+            partner, alike = match_common(both, counts[1], counts[0])
+            yield np.where(alike >= Alignment.ALIKE, partner, -1), 1.0
+
+    def _counts(self, draw: Draw) -> NDArray[np.int64]:
+        """Return how many of the rows that are compared have each feature."""
+        if self._compared.size == draw.packed.shape[0]:
+            return draw.counts
+        out = np.zeros(draw.n_features, dtype=np.int64)
+        count_bits(draw.packed[self._compared], out)
+        return out
+
+    def _matched_scores(self, draws: Sequence[Draw]) -> Iterator[tuple[NDArray[np.intp], FloatArray | float]]:
+        """Do the same for features with scores."""
         bias, rows = self.draws.bias, self._compared
-        if draw.scores is not None:
-            return match_scores(*(one.activations_of(rows)[:, bias:] for one in (draw, before)))
-        both = np.zeros((draw.n_features, before.n_features))
-        count_common(draw.packed, before.packed, rows, both)
-        partner, alike = match_common(both, *(_counts(one, rows) for one in (draw, before)))
-        return np.where(alike >= Alignment.ALIKE, partner, -1), np.ones(draw.n_features)
+        for before, here in pairwise(draw.activations_of(rows)[:, bias:] for draw in draws):
+            yield match_scores(here, before)
 
     @cached_property
     def _compared(self) -> NDArray[np.intp]:
@@ -195,21 +210,13 @@ def stack_of(fit: Fit) -> Stack:
     return known
 
 
-def _counts(draw: Draw, rows: NDArray[np.intp]) -> NDArray[np.int64]:
-    """Return how many of some rows have each feature."""
-    if rows.size == draw.packed.shape[0]:
-        return draw.counts
-    out = np.zeros(draw.n_features, dtype=np.int64)
-    count_bits(draw.packed[rows], out)
-    return out
-
-
 def _stacked(problem: Problem, draws: Sequence[Draw]) -> StackedDraws:
     """Put draws one after the other, in units of their noise."""
     ends = np.cumsum([0, *(len(draw.weights) for draw in draws)])
     sd = np.sqrt(np.array([draw.variances for draw in draws]))
-    weights = np.concatenate([draw.weights for draw in draws])
-    weights /= np.repeat(sd[:, problem.owner], np.diff(ends), axis=0)
+    weights = np.empty((ends[-1], problem.n_pseudo))
+    for draw, noise, (a, b) in zip(draws, sd[:, problem.owner], pairwise(ends), strict=True):
+        np.divide(draw.weights, noise, out=weights[a:b])
     grams = [np.empty(0)]
     if problem.priors.weighted:
         grams += [gram_matrix(weights[a:b]).ravel() for a, b in pairwise(ends)]

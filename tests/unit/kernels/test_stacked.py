@@ -5,7 +5,7 @@ import pytest
 
 from glfm.kernels.arrays import StackedDraws
 from glfm.kernels.likeness import add_likeness
-from glfm.kernels.stacked import add_features, count_bits, count_common
+from glfm.kernels.stacked import add_features, count_bits, count_common, turn_bits
 
 
 def features(n_rows: int, n_features: int, seed: int = 0) -> np.ndarray:
@@ -20,10 +20,14 @@ def test_counts(n_features):
     np.testing.assert_array_equal(out, Z.sum(axis=0))
 
 
-def test_common_counts():
-    here, before, rows = features(60, 11), features(60, 9, seed=1), np.arange(0, 60, 3)
-    out = np.zeros((11, 9))
-    count_common(np.packbits(here, axis=1), np.packbits(before, axis=1), rows, out)
+@pytest.mark.parametrize("n_rows", [60, 192, 600])
+def test_common_counts(n_rows):
+    here, before, rows = features(n_rows, 11), features(n_rows, 9, seed=1), np.arange(0, n_rows, 3)
+    words, out = [], np.zeros((11, 9))
+    for Z in (here, before):
+        words.append(np.empty((Z.shape[1], -(-rows.size // 64)), np.uint64))
+        turn_bits(np.packbits(Z, axis=1), rows, words[-1])
+    count_common(*words, out)
     np.testing.assert_array_equal(out, here[rows].T.astype(float) @ before[rows])
 
 
