@@ -1,4 +1,4 @@
-"""Pairs of features that are flipped together: against enumeration of a row's features, and what they are for."""
+"""Pairs of features flipped together: enumeration of a row, and what they are for."""
 
 from collections.abc import Callable
 from typing import Any

@@ -21,14 +21,19 @@ from glfm.kernels.gaussian import truncated_normal
 from glfm.kernels.jit import Bits, Codes, Floats, Ints, Rng, kernel
 from glfm.kernels.random import uniform
 from glfm.kernels.row_cells import (
+    SLACK,
+    dot,
     draw_choices,
     draw_others,
+    fill_slopes,
     list_cells,
     log_likelihood,
     row_scratch,
     sum_weights,
 )
 from glfm.kernels.singletons import MOST_NEW, draw_new_weights, place_new_features
+
+_PARALLEL = 0.25  # the square of the cosine from which on weights are nearly parallel
 
 
 @kernel
@@ -58,13 +63,13 @@ def pair_up(
     """Find the feature whose weights are most nearly parallel to those of each, turned round or not.
 
     `by_rows`: only features count that another row has. So pairs are a function of what the update of the row
-    leaves alone, and know nothing of the age of a feature. -1: there is none, or the pair is that of the
-    other one, whose weights are larger.
+    leaves alone, and know nothing of the age of a feature. -1: there is none that is parallel enough, or the
+    pair is that of the other one, whose weights are larger.
     """
     G, elsewhere = in_use.gram, in_use.elsewhere
     for k in range(bias, width):
         pair[k] = -1
-        best = 0.0
+        best = _PARALLEL * G[k, k]
         for j in range(bias, width):
             is_there = (
                 not by_rows or min(counts[j] - z[j] + elsewhere[j], counts[k] - z[k] + elsewhere[k]) > 0
@@ -96,11 +101,13 @@ def flip_shared(
 
     Then flip pairs of features: "one but not the other" becomes "the other but not the one" where their
     weights have the same direction, "both" becomes "neither" where they have opposite ones. Flips of single
-    features hardly ever lead from one to the other.
+    features hardly ever lead from one to the other. Most proposals are refused by `bound`, that of the
+    log-likelihood by its tangent at the first means.
     """
     W, order, elsewhere, log_odds = in_use.weights, in_use.order, in_use.elsewhere, in_use.log_odds
     mean, proposal, n_features = scratch.mean, scratch.proposal, width - bias
-    here, sign, sign_too, needed, k, j = 0.0, 0.0, 0.0, -np.inf, 0, 0
+    here, bound, sign, sign_too, needed, k, j = 0.0, 0.0, 0.0, 0.0, -np.inf, 0, 0
+    change, slopes = 0.0, scratch.residual
     for i in range(-1, 2 * n_features):  # first, the row as it is
         if i >= 0:
             k = order[i % n_features]
@@ -115,13 +122,20 @@ def flip_shared(
             needed = here - log_prior - math.log(1.0 / uniform(rng) - 1.0)
             if needed >= 0.0:  # more than any features can give
                 continue
+            change = sign * dot(slopes, W[k])
+            if j != k:
+                change += sign_too * dot(slopes, W[j])
+            if bound + change < needed - SLACK:
+                continue
         for s in range(mean.size):
             proposal[s] = mean[s] + sign * W[k, s] + sign_too * W[j, s]
         there = log_likelihood(cells, proposal, variance, excess, needed)
         if i < 0:
-            here = there
+            here = bound = there
+            fill_slopes(cells, mean, variance, excess, slopes)
         elif there > needed:
             here = there
+            bound += change
             for s in range(mean.size):
                 mean[s] = proposal[s]
             counts[k] += 1 - 2 * np.int64(z[k])

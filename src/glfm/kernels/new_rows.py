@@ -35,6 +35,8 @@ from glfm.kernels.jit import Bits, Features, Floats, Ints, Rng, kernel
 from glfm.kernels.new_scores import draw_row_scores
 from glfm.kernels.random import exponential, integer_below, normal, uniform
 from glfm.kernels.row_cells import (
+    SLACK,
+    dot,
     draw_pseudo,
     fill_slopes,
     list_cells,
@@ -47,16 +49,7 @@ from glfm.kernels.row_streams import seed_row
 from glfm.kernels.singletons import draw_n_singletons, propose_singletons
 from glfm.kernels.stacked import bound_row, draw_at, prior_at
 
-_ROUNDING = 1e-3  # of slopes, times the sizes of weights
 _CANDIDATES = 64  # rows of the fit whose features are tried as a start
-
-
-@kernel
-def _dot(a: Floats, b: Floats) -> float:
-    total = 0.0
-    for s in range(a.size):
-        total += a[s] * b[s]
-    return total
 
 
 @kernel
@@ -95,10 +88,10 @@ def _flip(
         needed = here - log_prior - math.log(1.0 / uniform(rng) - 1.0)
         if needed >= 0.0:  # more than any features can give
             continue
-        change = sign * _dot(slopes, weights[k])
+        change = sign * dot(slopes, weights[k])
         if other != k:
-            change += second * _dot(slopes, weights[other])
-        if bound + change < needed - _ROUNDING:
+            change += second * dot(slopes, weights[other])
+        if bound + change < needed - SLACK:
             continue
         for s in range(mean.size):
             proposal[s] = mean[s] + sign * weights[k, s] + second * weights[other, s]

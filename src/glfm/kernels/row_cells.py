@@ -25,6 +25,7 @@ from glfm.kernels.gaussian import (
 from glfm.kernels.jit import Features, Floats, Rng, kernel
 from glfm.kernels.random import normal
 
+SLACK = 1e-3  # of a bound by a tangent, whose slopes are rounded
 _SMALL = 1e-3  # a running product is moved into the sum of logarithms below this
 _TRUSTED = 1e-5  # a mass from which `quick_cdf` gives it with eight digits
 _AT_ONCE = 8  # cells with two levels between two looks at whether the sum is already too small
@@ -285,6 +286,15 @@ def log_likelihood(
         return -np.inf
     total += math.log(product)
     return total + _log_likelihood_of_choices(cells, mean, variance, excess, needed - total)
+
+
+@kernel
+def dot(a: Floats, b: Floats) -> float:
+    """Return the product of two vectors."""
+    total = 0.0
+    for s in range(a.size):
+        total += a[s] * b[s]
+    return total
 
 
 @kernel
