@@ -21,14 +21,19 @@ from glfm.kernels.gaussian import truncated_normal
 from glfm.kernels.jit import Bits, Codes, Floats, Ints, Rng, kernel
 from glfm.kernels.random import uniform
 from glfm.kernels.row_cells import (
+    SLACK,
+    dot,
     draw_choices,
     draw_others,
+    lay_tangent,
     list_cells,
     log_likelihood,
     row_scratch,
     sum_weights,
 )
 from glfm.kernels.singletons import MOST_NEW, draw_new_weights, place_new_features
+
+_PARALLEL = 0.25  # the square of the cosine from which on weights are nearly parallel
 
 
 @kernel
@@ -52,6 +57,33 @@ def keep_excess(
 
 
 @kernel
+def pair_up(
+    z: Bits, width: int, bias: int, counts: Ints, in_use: FeaturesInUse, by_rows: bool, pair: Ints
+) -> None:
+    """Find the feature whose weights are most nearly parallel to those of each, turned round or not.
+
+    `by_rows`: only features count that another row has. So pairs are a function of what the update of the row
+    leaves alone, and know nothing of the age of a feature. -1: there is none that is parallel enough, or the
+    pair is that of the other one, whose weights are larger.
+    """
+    G, elsewhere = in_use.gram, in_use.elsewhere
+    for k in range(bias, width):
+        pair[k] = -1
+        best = _PARALLEL * G[k, k]
+        for j in range(bias, width):
+            is_there = (
+                not by_rows or min(counts[j] - z[j] + elsewhere[j], counts[k] - z[k] + elsewhere[k]) > 0
+            )
+            if j != k and is_there and G[k, j] * G[k, j] > best * G[j, j]:
+                best = G[k, j] * G[k, j] / G[j, j]
+                pair[k] = j
+    for k in range(bias, width):
+        j = pair[k]
+        if j >= 0 and pair[j] == k and G[j, j] > G[k, k]:
+            pair[k] = -1
+
+
+@kernel
 def flip_shared(
     rng: Rng,
     z: Bits,
@@ -59,35 +91,58 @@ def flip_shared(
     bias: int,
     counts: Ints,
     in_use: FeaturesInUse,
+    pair: Ints,
     cells: ObservedCells,
     variance: float,
     excess: Floats,
     scratch: RowScratch,
 ) -> float:
-    """Flip each feature that another row surely keeps during this sweep; return the log-likelihood."""
+    """Flip each feature that another row surely keeps during this sweep; return the log-likelihood.
+
+    Then flip pairs of features: "one but not the other" becomes "the other but not the one" where their
+    weights have the same direction, "both" becomes "neither" where they have opposite ones. Flips of single
+    features hardly ever lead from one to the other. Most proposals are refused by `bound`, that of the
+    log-likelihood by its tangent at the first means.
+    """
     W, order, elsewhere, log_odds = in_use.weights, in_use.order, in_use.elsewhere, in_use.log_odds
-    mean, proposal = scratch.mean, scratch.proposal
-    here, sign, needed = 0.0, 0.0, -np.inf
-    for i in range(-1, width - bias):  # first, the row as it is
-        k = order[i] if i >= 0 else 0
+    mean, proposal, n_features = scratch.mean, scratch.proposal, width - bias
+    here, bound, sign, sign_too, needed, k, j = 0.0, 0.0, 0.0, 0.0, -np.inf, 0, 0
+    change, slopes = 0.0, scratch.residual
+    for i in range(-1, 2 * n_features):  # first, the row as it is
         if i >= 0:
-            if counts[k] - z[k] + elsewhere[k] < 1:
+            k = order[i % n_features]
+            j = k if i < n_features else pair[k]
+            if j < 0 or counts[k] - z[k] + elsewhere[k] < 1 or counts[j] - z[j] + elsewhere[j] < 1:
+                continue
+            if j != k and (in_use.gram[j, k] > 0.0) == (z[j] == z[k]):
                 continue
             sign = 1.0 - 2.0 * z[k]
-            needed = here - sign * log_odds[k] - math.log(1.0 / uniform(rng) - 1.0)
+            sign_too = 1.0 - 2.0 * z[j] if j != k else 0.0
+            log_prior = sign * log_odds[k] + sign_too * log_odds[j]
+            needed = here - log_prior - math.log(1.0 / uniform(rng) - 1.0)
             if needed >= 0.0:  # more than any features can give
                 continue
+            change = sign * dot(slopes, W[k])
+            if j != k:
+                change += sign_too * dot(slopes, W[j])
+            if bound + change < needed - SLACK:
+                continue
         for s in range(mean.size):
-            proposal[s] = mean[s] + sign * W[k, s]
+            proposal[s] = mean[s] + sign * W[k, s] + sign_too * W[j, s]
         there = log_likelihood(cells, proposal, variance, excess, needed)
         if i < 0:
             here = there
+            bound = lay_tangent(cells, mean, variance, excess, here, slopes)
         elif there > needed:
             here = there
+            bound += change
             for s in range(mean.size):
                 mean[s] = proposal[s]
             counts[k] += 1 - 2 * np.int64(z[k])
             z[k] = 1 - z[k]
+            if j != k:
+                counts[j] += 1 - 2 * np.int64(z[j])
+                z[j] = 1 - z[j]
     return here
 
 
@@ -199,6 +254,7 @@ def sweep_cells_out(
     scratch, excess = row_scratch(cells.form.size, S), np.empty(S)
     mean, s2 = scratch.mean, prior.weight_variance
     rng_before, z_before = np.empty(4, np.uint64), np.empty(capacity, np.uint8)
+    pair, is_paired = np.empty(capacity, np.int64), False
     for n in range(first, stop):
         if pinned[n]:
             continue
@@ -214,7 +270,11 @@ def sweep_cells_out(
         sum_weights(W, z[:width], mean)
         variance = 1.0 + own * s2
         keep_excess(rng, observed, Y[n], inv_sd, mean, variance, excess)
-        here = flip_shared(rng, z, width, prior.bias, counts, in_use, observed, variance, excess, scratch)
+        if own > 0 or not is_paired:
+            pair_up(z, width, prior.bias, counts, in_use, is_guest, pair)
+        here = flip_shared(
+            rng, z, width, prior.bias, counts, in_use, pair, observed, variance, excess, scratch
+        )
         born = 0
         if is_guest:
             most = min(max(prior.max_width - alive, 0), MOST_NEW)
@@ -235,4 +295,5 @@ def sweep_cells_out(
             holes = rows.hole_columns[rows.hole_starts[n] : rows.hole_starts[n + 1]]
             _instantiate(rng, z, width, born, counts, holes, prior, in_use, scratch)
             width += born
+        is_paired = own == 0 and born == 0
     return stop, width, width

@@ -35,8 +35,10 @@ from glfm.kernels.jit import Bits, Features, Floats, Ints, Rng, kernel
 from glfm.kernels.new_scores import draw_row_scores
 from glfm.kernels.random import exponential, integer_below, normal, uniform
 from glfm.kernels.row_cells import (
+    SLACK,
+    dot,
     draw_pseudo,
-    fill_slopes,
+    lay_tangent,
     list_cells,
     log_likelihood,
     row_scratch,
@@ -47,17 +49,7 @@ from glfm.kernels.row_streams import seed_row
 from glfm.kernels.singletons import draw_n_singletons, propose_singletons
 from glfm.kernels.stacked import bound_row, draw_at, prior_at
 
-_ROUNDING = 1e-3  # of slopes, times the sizes of weights
-_MOST_SLOPES = 200  # pseudo-columns: the slopes of columns of hundreds of levels cost more than they save
 _CANDIDATES = 64  # rows of the fit whose features are tried as a start
-
-
-@kernel
-def _dot(a: Floats, b: Floats) -> float:
-    total = 0.0
-    for s in range(a.size):
-        total += a[s] * b[s]
-    return total
 
 
 @kernel
@@ -78,10 +70,9 @@ def _flip(
     differs by a product of two vectors.
     """
     weights, bias, mean, proposal = draw.weights, draw.bias, scratch.mean, scratch.proposal
-    n, slopes, has_bound = z.size - bias, scratch.residual, mean.size <= _MOST_SLOPES
-    here = bound = log_likelihood(cells, mean, variance, excess, -np.inf)
-    if has_bound:
-        fill_slopes(cells, mean, variance, excess, slopes)
+    n, slopes = z.size - bias, scratch.residual
+    here = log_likelihood(cells, mean, variance, excess, -np.inf)
+    bound = lay_tangent(cells, mean, variance, excess, here, slopes)
     for i in range(n + max(n // 4, min(n, 4)) if n > 1 else n):
         k = other = bias + i
         if i >= n:
@@ -97,13 +88,11 @@ def _flip(
         needed = here - log_prior - math.log(1.0 / uniform(rng) - 1.0)
         if needed >= 0.0:  # more than any features can give
             continue
-        change = 0.0
-        if has_bound:
-            change = sign * _dot(slopes, weights[k])
-            if other != k:
-                change += second * _dot(slopes, weights[other])
-            if bound + change < needed - _ROUNDING:
-                continue
+        change = sign * dot(slopes, weights[k])
+        if other != k:
+            change += second * dot(slopes, weights[other])
+        if bound + change < needed - SLACK:
+            continue
         for s in range(mean.size):
             proposal[s] = mean[s] + sign * weights[k, s] + second * weights[other, s]
         there = log_likelihood(cells, proposal, variance, excess, needed)

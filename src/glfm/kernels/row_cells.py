@@ -25,6 +25,8 @@ from glfm.kernels.gaussian import (
 from glfm.kernels.jit import Features, Floats, Rng, kernel
 from glfm.kernels.random import normal
 
+SLACK = 1e-3  # of a bound by a tangent, whose slopes are rounded
+_MOST_SLOPES = 200  # pseudo-columns of a row with a tangent
 _SMALL = 1e-3  # a running product is moved into the sum of logarithms below this
 _TRUSTED = 1e-5  # a mass from which `quick_cdf` gives it with eight digits
 _AT_ONCE = 8  # cells with two levels between two looks at whether the sum is already too small
@@ -288,6 +290,15 @@ def log_likelihood(
 
 
 @kernel
+def dot(a: Floats, b: Floats) -> float:
+    """Return the product of two vectors."""
+    total = 0.0
+    for s in range(a.size):
+        total += a[s] * b[s]
+    return total
+
+
+@kernel
 def fill_slopes(cells: ObservedCells, mean: Floats, variance: float, excess: Floats, out: Floats) -> None:
     """Fill `out` with about the derivatives of `log_likelihood` by the means; zero where nothing is observed.
 
@@ -323,3 +334,20 @@ def fill_slopes(cells: ObservedCells, mean: Floats, variance: float, excess: Flo
                 out[s] = -slope
         if w < last:
             out[w] = total
+
+
+@kernel
+def lay_tangent(
+    cells: ObservedCells, mean: Floats, variance: float, excess: Floats, here: float, slopes: Floats
+) -> float:
+    """Fill the slopes of a tangent to the log-likelihood, which is `here`; return it.
+
+    Slopes of columns with hundreds of levels cost more than they save: there are none, and infinity, which
+    is a bound too, is returned.
+    """
+    if mean.size <= _MOST_SLOPES:
+        fill_slopes(cells, mean, variance, excess, slopes)
+        return here
+    for s in range(slopes.size):
+        slopes[s] = 0.0
+    return np.inf
