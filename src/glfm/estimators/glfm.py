@@ -87,7 +87,7 @@ class GLFM(Exploring, Completing, Asking, Changing, MixedTableEstimator):
         Each chain makes n_warmup + n_draws * thin sweeps and keeps n_draws of them.
     n_jobs
         Threads; None: one per chain and core. Draws do not depend on it. With 1, a first fit also compiles
-        the sampler without the help of a second process.
+        the sampler without the help of other processes.
     random_state
         A seed. The same seed gives the same draws.
     progress

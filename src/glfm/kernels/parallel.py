@@ -57,18 +57,6 @@ def draw_log_odds(rng: Rng, counts: Ints, n_rows: int, out: Floats) -> None:
 
 
 @kernel
-def rearrange(Z: Features, width: int, layout: Ints) -> None:
-    """Let column j be what column `layout[j]` was, and clear those behind."""
-    old = np.empty(Z.shape[1], Z.dtype)
-    for n in range(Z.shape[0]):
-        for k in range(width):
-            old[k] = Z[n, k]
-            Z[n, k] = 0
-        for j in range(layout.size):
-            Z[n, j] = old[layout[j]] if layout[j] < width else 0
-
-
-@kernel
 def _draw_holes(
     rng: Rng, z: Features, width: int, y: Floats, inv_sd: Floats, holes: Codes, W: Floats
 ) -> None:

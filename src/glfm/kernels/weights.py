@@ -1,6 +1,7 @@
 """Noise variances and weights given sums over the rows, and the means that weights give to the cells."""
 
 import math
+import operator
 
 import numpy as np
 
@@ -10,30 +11,18 @@ from glfm.kernels.linalg import cholesky, solve_lower, solve_upper
 from glfm.kernels.random import gamma, normal
 
 
-@kernel
 def are_finite(Y: Floats, B: Floats, variance: Floats) -> bool:
     """Whether the squares of cells and weights have a finite sum, and noise variances are positive."""
-    total = 0.0
-    for n in range(Y.shape[0]):
-        for s in range(Y.shape[1]):
-            total += Y[n, s] * Y[n, s]
-    for k in range(B.shape[0]):
-        for s in range(B.shape[1]):
-            total += B[k, s] * B[k, s]
-    for d in range(variance.size):
-        if not variance[d] > 0.0:
-            return False
-        total += variance[d]
-    return total < np.inf
+    noise = variance.tolist()
+    return (
+        all(one > 0.0 for one in noise) and float(np.vdot(Y, Y)) + float(np.vdot(B, B)) + sum(noise) < np.inf
+    )
 
 
-@kernel
 def is_increasing(theta: Floats) -> bool:
     """Whether thresholds are finite and each is above the one before it."""
-    for r in range(theta.size):
-        if not -np.inf < theta[r] < np.inf or (r > 0 and not theta[r] > theta[r - 1]):
-            return False
-    return True
+    ends = [-np.inf, *theta.tolist(), np.inf]
+    return all(map(operator.lt, ends, ends[1:]))
 
 
 @kernel

@@ -300,7 +300,7 @@ class LocalEngine(Engine):
             pool.shutdown(wait=False)
 
     def preparation(self, problem: Problem, n_shards: int, n_jobs: int | None) -> Preparation:
-        """Return a second process for the kernels of chains of a problem, unless one core was asked for."""
+        """Return other processes for the kernels of chains of a problem, unless one core was asked for."""
         parallel = "weighted" if problem.priors.weighted else "parallel"
         sampler = parallel if n_shards else "collapsed"
         return Preparation(needed(sampler, files_of(problem.kinds.values())), helped=n_jobs != 1)

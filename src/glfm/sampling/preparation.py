@@ -1,19 +1,22 @@
-"""Compiled code for a first fit, made by a second process while this one compiles the rest.
+"""Compiled code for a first fit, made by other processes while this one compiles the rest.
 
-Numba compiles one function at a time and keeps the machine code on disk. A second process goes through the
-kernels that a fit will need from the last to the first; what it has stored, this process loads. Which of them
-compiles a kernel makes no difference to the draws. Where none can be started, this process compiles all.
+Numba compiles one function at a time and keeps the machine code on disk. Other processes go through the
+kernels that a fit will need from the last to the first, each taking the next that nobody has taken; what they
+have stored, this process loads. Which of them compiles a kernel makes no difference to the draws. Where none
+can be started, this process compiles all.
 """
 
 from __future__ import annotations
 
+import gc
 import json
 import multiprocessing
 import os
 import subprocess
 import sys
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -28,6 +31,7 @@ from glfm.kinds import KINDS, Kind
 
 FILE = Path(__file__).with_name("needed_kernels.json")
 _ENOUGH = 10  # kernels that are missing: fewer are compiled before a second process has started
+_MOST = 3  # processes beside this one: kernels that several need are compiled by each that is too early
 _KINDS = "glfm.kinds."
 
 
@@ -136,7 +140,7 @@ def _changed(file: str) -> float:
 
 
 class Preparation:
-    """The second process, while it is needed: nothing if most kernels are there or none can be started.
+    """The other processes, while they are needed: none if most kernels are there or none can be started.
 
     Parameters
     ----------
@@ -149,10 +153,10 @@ class Preparation:
     def __init__(self, kernels: Iterable[Needed], helped: bool = True) -> None:
         self._missing = missing(kernels)
         self._kernels = {f"{one.module}.{one.name}": one.kernel for one in self._missing}
+        self._left = list(self._missing)  # which no other process has taken; `pop` is atomic
         self._stored: set[str] = set()
-        self._process: subprocess.Popen[str] | None = None
-        self._reader: threading.Thread | None = None
-        self._helped = helped and len(self._missing) >= _ENOUGH and _has_room()
+        self._helpers: list[tuple[subprocess.Popen[str], threading.Thread]] = []
+        self._n_helpers = _n_spare() if helped and len(self._missing) >= _ENOUGH else 0
 
     @property
     def n_missing(self) -> int:
@@ -166,49 +170,70 @@ class Preparation:
         return sum(name in self._stored or _is_compiled(kernel) for name, kernel in self._kernels.items())
 
     @property
-    def is_helped(self) -> bool:
-        """Whether a second process was started."""
-        return self._process is not None
+    def n_helpers(self) -> int:
+        """How many other processes were started."""
+        return len(self._helpers)
 
     def __enter__(self) -> Self:
-        if self._helped:
+        for _ in range(self._n_helpers):
             try:
-                self._process = subprocess.Popen(
-                    [sys.executable, "-P", "-m", __name__, json.dumps(self._missing)],
+                process = subprocess.Popen(
+                    [sys.executable, "-P", "-m", __name__],
                     env=_environment(),
-                    stdin=subprocess.DEVNULL,
+                    stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.DEVNULL,
                     text=True,
-                    start_new_session=True,  # Ctrl-C is for this process, which ends the other
+                    start_new_session=True,  # Ctrl-C is for this process, which ends the others
                 )
             except (OSError, ValueError, RuntimeError):  # not allowed here: compile alone
                 return self
-            self._reader = threading.Thread(target=self._read, name="glfm-preparation", daemon=True)
-            self._reader.start()
+            thread = threading.Thread(
+                target=self._serve, args=[process], name="glfm-preparation", daemon=True
+            )
+            self._helpers.append((process, thread))
+            thread.start()
         return self
 
-    def _read(self) -> None:
-        assert self._process is not None
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            self._stored.add(line.strip())
+    def _serve(self, process: subprocess.Popen[str]) -> None:
+        """Give a process one kernel after the other, until there are none or it ends."""
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            while self._left:
+                one = self._left.pop()
+                if one.kernel is not None and _is_compiled(one.kernel):
+                    continue
+                print(json.dumps(one), file=process.stdin, flush=True)
+                said = process.stdout.readline()
+                if not said:
+                    return
+                self._stored.add(said.strip())
+            process.stdin.close()
+        except (OSError, ValueError, IndexError):  # it has ended, or another took the last
+            return
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._process is not None and self._reader is not None:
-            self._process.terminate()
-            self._process.wait()
-            self._reader.join()
-            assert self._process.stdout is not None
-            self._process.stdout.close()
+        self._left.clear()
+        for process, _ in self._helpers:
+            process.terminate()
+        for process, thread in self._helpers:
+            process.wait()
+            thread.join()
+            for pipe in (process.stdin, process.stdout):
+                with suppress(OSError):  # what was written last found nobody
+                    assert pipe is not None
+                    pipe.close()
 
 
-def _has_room() -> bool:
-    """Whether there is a core for a second process, and this one is not itself one of many."""
+def _n_spare() -> int:
+    """Return how many other processes there are cores for: none if this one is itself one of many."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return cores > 1 and bool(sys.executable) and multiprocessing.parent_process() is None
+    if not sys.executable or multiprocessing.parent_process() is not None:
+        return 0
+    return min(cores - 1, _MOST)
 
 
 def _environment() -> dict[str, str]:
@@ -218,16 +243,15 @@ def _environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join([home, before] if before else [home])}
 
 
-def main(arguments: Sequence[str]) -> None:
-    """Compile kernels from the last to the first, and print the name of each that is stored."""
-    parent = os.getppid()
-    for one in reversed([Needed(*found) for found in json.loads(arguments[0])]):
-        if os.getppid() != parent:  # which has ended, and so needs nothing
-            return
+def main() -> None:
+    """Compile the kernels that lines of stdin name, and print the name of each that is stored."""
+    gc.disable()  # of the time of compilation it is a twentieth, and this process is short
+    for line in sys.stdin:
+        one = Needed(*json.loads(line))
         if one.kernel is not None:
             one.kernel.prepare(tuple(map(example, one.arguments)))
-            print(f"{one.module}.{one.name}", flush=True)
+        print(f"{one.module}.{one.name}", flush=True)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

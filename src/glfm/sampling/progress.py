@@ -84,7 +84,9 @@ class Progress:
         self, done: Sequence[int], n_sweeps: int, shown: bool = True, seconds: float | None = None
     ) -> None:
         self._done, self._first, self._total = list(done), sum(done), n_sweeps * len(done)
-        self._begin = self._said = time.monotonic()
+        self._begin = self._timed = self._said = time.monotonic()
+        self._from = self._first  # sweeps at the moment from which on they are timed
+        self._compiling = False
         self._seconds, self._ahead = seconds, _AHEAD.get()
         self._all: Any = None
         self._bars: Any = None
@@ -130,18 +132,25 @@ class Progress:
 
     def _update_all(self) -> None:
         done, now = sum(self._done), time.monotonic()
-        share = (done - self._first) / max(self._total - self._first, 1)
-        if share < _LEAST:  # the first sweeps wait for compiled code, and tell nothing of the others
+        timed = (done - self._from) / max(self._total - self._from, 1)
+        if self._compiling or timed < _LEAST:  # these sweeps tell nothing of how long the others will take
             self._bars.update(self._all, completed=done, what="sweeps")
             return
-        left = self._ahead.left(share, now - self._begin, self._seconds)
+        most = None if self._seconds is None else self._seconds - (self._timed - self._begin)
+        left = self._ahead.left(timed, now - self._timed, most)
         self._bars.update(self._all, completed=done, what=f"sweeps, {left}")
         if not sys.stderr.isatty() and now - self._said >= _EVERY:
             self._said = now
-            _say("sampling", share, left)
+            _say("sampling", (done - self._first) / max(self._total - self._first, 1), left)
 
     def prepare(self, done: int, total: int) -> None:
-        """Show how much of the compiled code is there; all of it ends the bar."""
+        """Show how much of the compiled code is there; all of it ends the bar.
+
+        Sweeps that wait for it are not timed: what they take says nothing of the time that is left.
+        """
+        self._compiling = done < total
+        if self._compiling:
+            self._timed, self._from = time.monotonic(), sum(self._done)
         if self._bars is None or (self._compiled is None and done >= total):
             return
         if self._compiled is None:

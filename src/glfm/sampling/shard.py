@@ -16,7 +16,7 @@ from glfm.kernels.births import choose_rows, propose_feature, residuals, sweep_b
 from glfm.kernels.cells_out import sweep_cells_out
 from glfm.kernels.column_weights import bound_pseudo, draw_levels_of_moves, list_features, sum_slopes
 from glfm.kernels.jit import Rng
-from glfm.kernels.parallel import gram_matrix, rearrange, scatter, sweep_shard
+from glfm.kernels.parallel import gram_matrix, scatter, sweep_shard
 from glfm.kernels.random import fork
 from glfm.kernels.row_sums import count_rows, sum_rows, sums_of_squares, sums_over
 from glfm.kernels.scores_cells_out import sweep_scores_out
@@ -42,6 +42,7 @@ from glfm.sampling.problem import LocalProblem
 from glfm.sampling.start_features import cut_rows, draw_unexplained, expected_pseudo, sample_of_rows
 
 _ROWS_AT_ONCE = 8192  # between two looks at whether to stop
+_NOTHING = np.zeros(0)
 _MOST_FITTED = 600  # rows to whose residuals a new feature is fitted
 
 
@@ -176,7 +177,8 @@ class Shard:
         count_rows(self.Z, width, counts)
         in_use = FeaturesInUse(np.zeros((room, S)), np.zeros((room, room)), np.zeros(room), elsewhere, order)
         in_use.weights[:width] = message.weights
-        in_use.gram[:width, :width] = gram_matrix(message.weights)
+        if self.problem.priors.weighted:  # flips of bits need none
+            in_use.gram[:width, :width] = gram_matrix(message.weights)
         in_use.log_odds[:width] = message.log_odds
         elsewhere[:width] = message.elsewhere
         order[: width - bias] = np.arange(bias, width)
@@ -210,10 +212,12 @@ class Shard:
 
     def rearrange(self, layout: Counts) -> None:
         """Let feature j be what feature `layout[j]` was; one that stands beyond what is known has no row."""
-        known = self.Z.shape[1]
-        if layout.size > known:
+        known = layout < self.Z.shape[1]
+        columns = self.Z[:, layout[known]]
+        if layout.size > self.Z.shape[1]:
             self._make_room(layout.size)
-        rearrange(self.Z, known, layout)
+        self.Z[:] = 0
+        self.Z[:, np.flatnonzero(known)] = columns
 
     def overlap(self, message: tuple[int, int, int]) -> tuple[FloatArray, FloatArray]:
         """Return, over the rows that have both of two features, how many have each feature, and sums of y."""
@@ -282,7 +286,7 @@ class Shard:
 
     def is_finite(self, message: None) -> bool:
         """Whether the pseudo-observations are numbers."""
-        return bool(are_finite(self.Y, np.zeros((0, 0)), np.zeros(0)))
+        return are_finite(self.Y, _NOTHING, _NOTHING)
 
     def gains(self, message: ProposalMessage) -> list[FloatArray]:
         """Return the change of the log-likelihood of the observed cells of each column, by level."""

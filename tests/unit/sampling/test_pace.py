@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from glfm.frames.frame import Frame
+from glfm.sampling.chain import Chain
 from glfm.sampling.pace import Budget, affordable_rows, measure, sampled_rows, shortened
 from glfm.sampling.priors import Priors, Schedule
 from glfm.sampling.problem import LocalProblem
@@ -87,3 +88,19 @@ class TestRows:
         assert 0 <= rows[0] <= rows[-1] < 100
         assert (rows == sampled_rows(100, 30, np.random.SeedSequence(1))).all()
         assert (rows != sampled_rows(100, 30, np.random.SeedSequence(2))).any()
+
+    def test_a_start_that_compiles_is_timed_again(self, problem, monkeypatch):
+        """Compilation, which happens once, would be multiplied by the rows."""
+        monkeypatch.setattr("glfm.sampling.collapsed.CollapsedSampler.is_compiled", False)
+        made = []
+
+        def slow_at_first(*args, **kwargs):
+            made.append(args)
+            end = time.thread_time() + (1.0 if len(made) == 1 else 0.0)
+            while time.thread_time() < end:
+                pass
+            return Chain(*args, **kwargs)
+
+        monkeypatch.setattr("glfm.sampling.pace.Chain", slow_at_first)
+        assert measure(problem, 0, 0.1).start < 0.9
+        assert len(made) == 2

@@ -1,4 +1,4 @@
-"""What a second process prepares for a first fit, and that a fit does without it where it cannot."""
+"""What other processes prepare for a first fit, and that a fit does without it where it cannot."""
 
 import os
 import subprocess
@@ -99,19 +99,38 @@ def lacking(monkeypatch, tmp_path):
 
 def test_a_second_process_is_started_if_much_is_missing_only(lacking, monkeypatch):
     with Preparation(lacking) as many, Preparation(lacking[:3]) as few:
-        assert (many.is_helped, few.is_helped) == (True, False)
+        assert (many.n_helpers, few.n_helpers) == (1, 0)
     with Preparation(lacking, helped=False) as alone:
-        assert not alone.is_helped
+        assert alone.n_helpers == 0
     monkeypatch.setattr("os.sched_getaffinity", lambda _: {0}, raising=False)
     with Preparation(lacking) as one_core:
-        assert not one_core.is_helped
+        assert one_core.n_helpers == 0
+
+
+def test_more_cores_more_processes_and_no_kernel_is_given_to_two(lacking, monkeypatch):
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: set(range(16)), raising=False)
+    kernels = [one._replace(name=f"absent_{i}") for i, one in enumerate(lacking)]
+    given = []
+
+    class Recording(set[str]):
+        def add(self, name: str) -> None:
+            given.append(name)
+            super().add(name)
+
+    preparation = Preparation(kernels)
+    preparation._stored = Recording()
+    with preparation:
+        assert preparation.n_helpers == 3
+        for _, thread in preparation._helpers:
+            thread.join(120.0)
+    assert sorted(given) == sorted(f"{one.module}.{one.name}" for one in kernels)
 
 
 @pytest.mark.parametrize("python", ["/no/such/python", "", "/bin/false"])
 def test_a_process_that_cannot_start_or_fails_is_done_without(lacking, monkeypatch, python):
     monkeypatch.setattr("sys.executable", python)
     with Preparation(lacking) as preparation:
-        assert preparation.is_helped == (python == "/bin/false")
+        assert preparation.n_helpers == (python == "/bin/false")
     assert preparation.n_missing == 12
 
 

@@ -114,6 +114,37 @@ def test_first_sweeps_which_wait_for_compiled_code_promise_nothing(monkeypatch, 
     assert len([line for line in file.getvalue().splitlines() if line.startswith("sampling")]) == n_lines
 
 
+def test_time_in_which_code_is_compiled_says_nothing_of_the_time_left(monkeypatch, clock):
+    """Twenty sweeps beside two minutes of compilation, then one a second."""
+    file = Stderr(False)
+    monkeypatch.setattr(progress.sys, "stderr", file)
+    with Progress([0], 131) as shown:
+        for sweep in range(1, 21):
+            clock[0] += 6.0
+            shown.update(0, sweep, 3)
+            shown.prepare(sweep, 21)
+        assert "left" not in file.getvalue()
+        shown.prepare(21, 21)
+        for sweep in range(21, 32):
+            clock[0] += 1.0
+            shown.update(0, sweep, 3)
+    lines = [line for line in file.getvalue().splitlines() if line.startswith("sampling")]
+    assert lines[0] == "sampling: 16%, about 110 s left"
+
+
+def test_the_time_left_is_within_a_budget_in_which_code_was_compiled(monkeypatch, clock):
+    file = Stderr(False)
+    monkeypatch.setattr(progress.sys, "stderr", file)
+    with Progress([0], 1000, seconds=100.0) as shown:
+        clock[0] += 30.0
+        shown.prepare(1, 2)
+        shown.prepare(2, 2)
+        clock[0] += 20.0
+        shown.update(0, 50, 3)
+    lines = [line for line in file.getvalue().splitlines() if line.startswith("sampling")]
+    assert lines == ["sampling: 5%, about 50 s left"]
+
+
 def test_the_time_left_is_within_the_budget(monkeypatch, clock):
     assert sampled(monkeypatch, clock, 50.0)[0] == "sampling: 20%, about 30 s left"
 
