@@ -169,9 +169,9 @@ def check_cluster(client: Any) -> None:
                 f"The worker {address} has not got the package {found.name!r}: install pyglfm "
                 f"{here['glfm']} on all workers."
             )
-        if isinstance(found, TimeoutError):
+        if isinstance(found, OSError):  # of which TimeoutError is one
             raise SamplerError(
-                f"The worker {address} has not answered for {_ANSWER:g} seconds: end it, or mend its network."
+                f"The worker {address} does not answer ({found}): end it, or mend its network."
             )
         if isinstance(found, Exception):
             raise SamplerError(f"The worker {address} cannot import glfm ({found}): mend its installation.")
@@ -188,9 +188,12 @@ async def _software(client: Client, workers: Sequence[str]) -> dict[str, Any]:
 
     async def one(address: str) -> Any:
         asked = client.run(eval, _VERSIONS, workers=[address], on_error="return")
-        return (await asyncio.wait_for(asked, _ANSWER)).get(address)
+        try:
+            return (await asyncio.wait_for(asked, _ANSWER))[address]
+        except TimeoutError:
+            return TimeoutError(f"for {_ANSWER:g} seconds")
 
-    return dict(zip(workers, await asyncio.gather(*map(one, workers), return_exceptions=True), strict=True))
+    return dict(zip(workers, await asyncio.gather(*map(one, workers)), strict=True))
 
 
 def stragglers(waited: Mapping[str, float], seconds: float) -> list[tuple[str, float]]:
