@@ -71,7 +71,7 @@ def hang(process: subprocess.Popen[bytes]) -> None:
 
 
 class Doomed:
-    """Fits on a cluster of processes whose scheduler is lost some seconds later.
+    """Fits on a cluster of processes whose scheduler is lost some seconds later, or after `awaited` is there.
 
     Attributes
     ----------
@@ -79,21 +79,31 @@ class Doomed:
         Seconds from the loss to the error; None: the fit was over before.
     """
 
-    def __init__(self, directory: Path, table: object, seconds: float, lose: Callable[..., None]) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        table: object,
+        seconds: float,
+        lose: Callable[..., None],
+        awaited: str = "",
+    ) -> None:
         self.path, self.noticed, self.sentence = directory / "checkpoint", None, ""
         with Processes(directory) as cluster:
             for _ in range(2):
                 cluster.start_worker()
             with distributed.Client(cluster.address, timeout=120, set_as_default=False) as client:
                 client.wait_for_workers(2, timeout=120)
-                threading.Timer(seconds, lambda: self.lose(lose, cluster.scheduler)).start()
+                known = (lose, cluster.scheduler, directory / awaited)
+                threading.Timer(seconds, self.lose, known).start()
                 try:
                     engine = glfm.DaskEngine(client, n_shards=3, save_every=1e-6)
                     fit(table, engine, checkpoint=self.path, checkpoint_every=1e-3)
                 except SamplerError as error:
                     self.noticed, self.sentence = time.monotonic() - self.lost, str(error)
 
-    def lose(self, lose: Callable[..., None], scheduler: subprocess.Popen[bytes]) -> None:
+    def lose(self, lose: Callable[..., None], scheduler: subprocess.Popen[bytes], awaited: Path) -> None:
+        while not awaited.exists():
+            time.sleep(0.05)
         self.lost = time.monotonic()
         lose(scheduler)
 
@@ -143,10 +153,11 @@ def test_fits_of_partitions_are_resumed(frame, undisturbed, tmp_path, capsys):
     """From their folder, on another cluster."""
     table = dd.from_pandas(frame, npartitions=3)
     found = []
-    for i, seconds in enumerate((0.5, 3.0, LATEST)):
+    for i, awaited in enumerate(("", "checkpoint/chain-0/state.npz", "checkpoint/chain-1/draw-0-3.npz")):
         (directory := tmp_path / str(i)).mkdir()
-        found.append(Doomed(directory, table, seconds, kill))
+        found.append(Doomed(directory, table, 0.5, kill, awaited))
     check(found, capsys, "schedulers of partitions killed")
+    assert [one.resume is not None for one in found] == [False, True, True]
     quiet = {"dashboard_address": ":0", "memory_limit": 0, "threads_per_worker": 1}
     with (
         distributed.LocalCluster(n_workers=2, processes=False, **quiet) as cluster,
