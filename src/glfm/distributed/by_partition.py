@@ -11,8 +11,10 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 from dask.dataframe.utils import make_meta
+from distributed import Client
 from numpy.typing import NDArray
 
+from glfm.distributed.connection import Connection
 from glfm.distributed.engine import current_client
 from glfm.frames.frame import Frame
 from glfm.posterior.fit import Fit
@@ -48,24 +50,32 @@ class FittedPartitions:
         check_imputations(how, n, len(fit.draws))
         client = current_client()
         rowless = replace(fit, frame=None, problem=fit.problem.rowless(), chains=(), partitions=None)
-        tasks = []
-        start = 0
+        starts = [0, *self._ends[:-1].tolist()]
+        mine = [
+            rowless.with_draws([_rows_of(draw, start, end) for draw in fit.draws])
+            for start, end in zip(starts, self._ends.tolist(), strict=True)
+        ]
         parts = self._data.to_delayed(optimize_graph=False)
-        for number, (part, end) in enumerate(zip(parts, self._ends, strict=True)):
-            mine: Any = rowless.with_draws([_rows_of(draw, start, int(end)) for draw in fit.draws])
-            if client is not None:  # draws are too large for a task graph
-                mine = client.scatter([mine], hash=False)[0]
-            else:
-                mine = dask.delayed(mine, traverse=False, pure=False)
-            task = partial(_complete, number=number, how=how, n=n)
-            tasks.append(dask.delayed(task, pure=False)(part, mine))
-            start = int(end)
+        tasks = [
+            dask.delayed(partial(_complete, number=number, how=how, n=n), pure=False)(part, draws)
+            for number, (part, draws) in enumerate(zip(parts, _sent(client, mine), strict=True))
+        ]
         meta, divisions = make_meta(self._data), self._data.divisions
         frames = [
             dd.from_delayed([task[i] for task in tasks], meta=meta, divisions=divisions, verify_meta=False)
             for i in range(n)
         ]
         return frames if n > 1 else frames[0]
+
+
+def _sent(client: Client | None, fits: list[Fit]) -> list[Any]:
+    """Return what stands for fits in tasks: their draws are too large for a task graph, and sent before."""
+    if client is None:
+        return [dask.delayed(fit, traverse=False, pure=False) for fit in fits]
+    connection = Connection(client, "call impute() again when there is one, with a new client.")
+    return connection.steadily(
+        lambda: [connection.ask(partial(client.scatter, [fit], hash=False))[0] for fit in fits]
+    )
 
 
 def _rows_of(draw: Draw, start: int, end: int) -> Draw:

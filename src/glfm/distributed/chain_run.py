@@ -10,7 +10,8 @@ from threading import Event
 
 import numpy as np
 
-from glfm.distributed.cluster_shards import ClusterShards, Traffic, WorkerLost
+from glfm.distributed.cluster_shards import ClusterShards, Traffic
+from glfm.distributed.connection import SchedulerLost, WorkerLost
 from glfm.distributed.placement import Placement
 from glfm.distributed.worker import PackedRows
 from glfm.errors import SamplerError
@@ -74,7 +75,7 @@ class ChainRun:
     def _save_last(self) -> None:
         """Save the last state; if that fails, the chain keeps the one that was saved before."""
         self._closing = True
-        with suppress(WorkerLost):
+        with suppress(WorkerLost, SchedulerLost):
             if self._shared.sweep > self._chain.state.sweep:
                 self._save()
 
@@ -121,7 +122,7 @@ class ChainRun:
         problem, state = chain.problem, chain.state
         workers = placement.workers(chain.index)
         parts = placement.parts(workers)
-        shards = ClusterShards(placement.client, parts, workers, self._stop, self._patience, self.traffic)
+        shards = ClusterShards(placement.connection, parts, workers, self._stop, self._patience, self.traffic)
         self._shared = _without_rows(state)
         if not isinstance(problem, LocalProblem) and not state.sweep:
             start_shards(problem, shards, self._shared)

@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from threading import Event
 from typing import Any, TypeVar
 
 import numpy as np
-from distributed import Client, Future, KilledWorker
-from distributed.client import ClosedClientError
+from distributed import Future, KilledWorker
 
-from glfm.distributed.worker import Call, DrawnRows, PackedRows, RemoteShard, ShardActor, n_numbers
+from glfm.distributed.connection import Connection, SchedulerLost, WorkerLost
+from glfm.distributed.worker import (
+    Call,
+    DrawnRows,
+    OtherActorError,
+    PackedRows,
+    RemoteShard,
+    ShardActor,
+    n_numbers,
+)
 from glfm.errors import FileError
 from glfm.sampling.messages import CellMessage
 from glfm.sampling.shard import Stopped
@@ -22,12 +31,7 @@ from glfm.sampling.shard_group import ShardGroup
 M = TypeVar("M")
 R = TypeVar("R")
 
-_CHECK_EVERY = 0.25  # seconds between two checks of the workers and of the stop event
 _PLACING = 600.0  # seconds after which a worker that has not started its actor counts as lost
-
-
-class WorkerLost(Exception):  # noqa: N818 - handled by the chain, never shown to the user
-    """A worker, or the scheduler, is gone; the text names it."""
 
 
 class Traffic:
@@ -73,8 +77,8 @@ class ClusterShards(ShardGroup):
 
     Parameters
     ----------
-    client
-        Of the cluster.
+    connection
+        To the cluster.
     parts
         The rows of each shard: futures of problems.
     workers
@@ -87,15 +91,17 @@ class ClusterShards(ShardGroup):
 
     def __init__(
         self,
-        client: Client,
+        connection: Connection,
         parts: Sequence[Future],
         workers: Sequence[tuple[str, int]],
         stop: Event,
         patience: float,
         traffic: Traffic,
     ) -> None:
-        self._client, self._stop, self._patience, self._traffic = client, stop, patience, traffic
+        self._connection, self._stop, self._patience, self._traffic = connection, stop, patience, traffic
+        self._client = connection.client
         self._queue: list[Call] = []
+        self._n_runs = 0
         self._stopped_at: float | None = None
         self.n_shards = len(parts)
         by_worker: dict[tuple[str, int], list[int]] = {}
@@ -103,17 +109,18 @@ class ClusterShards(ShardGroup):
             by_worker.setdefault(worker, []).append(shard)
         self._shards = list(by_worker.values())
         self._addresses = [address for address, _ in by_worker]
-        self._futures = [
-            client.submit(
-                ShardActor,
-                [parts[shard] for shard in shards],
-                n_threads,
-                actor=True,
-                workers=[address],
-                pure=False,
-            )
-            for (address, n_threads), shards in by_worker.items()
-        ]
+        with connection.watched():
+            self._futures = [
+                self._client.submit(
+                    ShardActor,
+                    [parts[shard] for shard in shards],
+                    n_threads,
+                    actor=True,
+                    workers=[address],
+                    pure=False,
+                )
+                for (address, n_threads), shards in by_worker.items()
+            ]
         self._actors = self._place()
 
     def _place(self) -> list[Any]:
@@ -121,18 +128,18 @@ class ClusterShards(ShardGroup):
         deadline = time.monotonic() + _PLACING
         while not all(future.done() for future in self._futures):
             self._check_stop()
-            present = set(self._client.nthreads()) if self._client.status == "running" else set()
+            present = self._connection.ask(self._client.nthreads, self._check_stop)
             gone = [address for address in self._addresses if address not in present]
             if gone or time.monotonic() > deadline:
                 raise WorkerLost(gone[0] if gone else "a worker")
             time.sleep(0.02)
         for future in self._futures:
-            error = future.exception() if future.status == "error" else None
+            error = self._connection.ask(future.exception) if future.status == "error" else None
             if error is not None and not isinstance(error, KilledWorker) and "lost" not in str(error):
                 raise error
         self._check()
-        with self._client.as_current():
-            return list(self._client.gather(self._futures))
+        with self._losses_named(), self._client.as_current():
+            return list(self._connection.ask(partial(self._client.gather, self._futures), self._check))
 
     def send_each(self, method: Callable[[RemoteShard, M], None], messages: Sequence[M]) -> None:
         self._traffic.sent += n_numbers(list(messages))
@@ -183,39 +190,51 @@ class ClusterShards(ShardGroup):
         """Send the calls that wait, and this one; return its results in shard order."""
         calls = [*self._queue, (method.__name__, messages)]
         self._queue = []
+        self._n_runs += 1
         try:
-            with self._client.as_current():
-                futures = [
-                    actor.run([(name, [each[shard] for shard in shards]) for name, each in calls])
-                    for actor, shards in zip(self._actors, self._shards, strict=True)
-                ]
-            found = self._client.sync(self._gather, futures)
-        except (OSError, RuntimeError, KeyError, asyncio.CancelledError) as error:
-            try:
-                self._find_lost()
-            finally:
-                self._cancel()
-            raise WorkerLost("a worker") from error
+            found = self._answers(calls)
+        except BaseException:
+            # An actor whose connection broke would otherwise be waited for, and kept, as long as the client.
+            self._connection.tell(partial(self._client.cancel, self._futures))
+            raise
         results: dict[int, R] = {}
-        for outcome, shards in zip(found, self._shards, strict=True):
+        for outcome, shards, address in zip(found, self._shards, self._addresses, strict=True):
+            if isinstance(outcome, OtherActorError):
+                raise WorkerLost(address)
             if isinstance(outcome, Exception):
                 raise outcome
             results.update(zip(shards, outcome, strict=True))
         return [results[shard] for shard in range(self.n_shards)]
 
-    def _cancel(self) -> None:
-        """Cancel the actors: waiting for one whose connection broke would last as long as the client."""
-        with suppress(ClosedClientError):
-            self._client.cancel(self._futures)
+    def _answers(self, calls: Sequence[Call]) -> list[Any]:
+        """Let every actor make some calls of its shards; return what each says."""
+        with self._losses_named(), self._client.as_current():
+            futures = [
+                actor.run(self._n_runs, [(name, [each[shard] for shard in shards]) for name, each in calls])
+                for actor, shards in zip(self._actors, self._shards, strict=True)
+            ]
+            return self._connection.ask(partial(self._gather, futures), self._check)
+
+    @contextmanager
+    def _losses_named(self) -> Iterator[None]:
+        """Raise `WorkerLost` for errors that a worker which is gone causes."""
+        try:
+            yield
+        except SchedulerLost:
+            raise
+        except (OSError, RuntimeError, KeyError) as error:
+            self._find_lost()
+            raise WorkerLost("a worker") from error
 
     def _find_lost(self) -> None:
         """Raise `WorkerLost` with the name of the worker, once that is known."""
         for _ in range(20):
+            self._connection.check()
             self._check()
             time.sleep(0.1)
 
     async def _gather(self, futures: Sequence[Any]) -> list[Any]:
-        """Wait for all results, checking now and then whether they can still come."""
+        """Wait for all results, and count for how long for the last alone."""
         begin = time.monotonic()
         arrived: dict[str, float] = {}
 
@@ -224,19 +243,9 @@ class ClusterShards(ShardGroup):
             arrived[address] = time.monotonic() - begin
             return result
 
-        tasks = [
-            asyncio.ensure_future(one(future, address))
-            for future, address in zip(futures, self._addresses, strict=True)
-        ]
+        tasks = [asyncio.ensure_future(each) for each in map(one, futures, self._addresses)]
         try:
-            waiting = set(tasks)
-            while waiting:
-                done, waiting = await asyncio.wait(
-                    waiting, timeout=_CHECK_EVERY, return_when="FIRST_EXCEPTION"
-                )
-                for task in done:
-                    task.result()
-                self._check()
+            found = await asyncio.gather(*tasks)
         finally:
             for task in tasks:
                 task.cancel()
@@ -244,12 +253,10 @@ class ClusterShards(ShardGroup):
             *_, before, last = sorted(arrived, key=arrived.__getitem__)
             waited = self._traffic.waited
             waited[last] = waited.get(last, 0.0) + arrived[last] - arrived[before]
-        return [task.result() for task in tasks]
+        return found
 
     def _check(self) -> None:
         """Raise `WorkerLost` if a worker is gone, and `Stopped` if the chain has been stopped for long."""
-        if self._client.status != "running":
-            raise WorkerLost("the scheduler")
         for future, address in zip(self._futures, self._addresses, strict=True):
             if future.status in ("error", "cancelled", "lost"):
                 raise WorkerLost(address)

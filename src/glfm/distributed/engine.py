@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 import warnings
 from collections.abc import Generator, Mapping, Sequence
@@ -13,6 +14,7 @@ from distributed import Client, get_client
 from glfm.distributed.chain_run import ChainRun
 from glfm.distributed.checkpoint_folder import CheckpointFolder
 from glfm.distributed.cluster_shards import Traffic
+from glfm.distributed.connection import Connection
 from glfm.distributed.placement import Placement
 from glfm.errors import FitWarning, SamplerError, SchemaError
 from glfm.sampling.chain import Chain
@@ -20,6 +22,7 @@ from glfm.sampling.engine import Engine, Keeper
 from glfm.sampling.parameters import Shared
 
 _VERSIONS = "{name: __import__(name).__version__ for name in ('glfm', 'numpy', 'numba')}"
+_ANSWER = 60.0  # seconds in which a worker must say which software it has
 _SHARE, _SECONDS = 0.25, 10.0  # a worker for which the others wait for more than both is a straggler
 
 
@@ -150,27 +153,47 @@ def check_cluster(client: Any) -> None:
     if not isinstance(client, Client) or client.asynchronous:
         what = "an asynchronous one" if isinstance(client, Client) else f"a {type(client).__name__}"
         raise SchemaError(f"DaskEngine takes a synchronous distributed.Client, not {what}.")
-    if client.status != "running":
+    if client.status in ("closing", "closed"):
         raise SamplerError(
             f"The dask client is {client.status}: make a new distributed.Client and pass it to DaskEngine."
         )
-    if not client.nthreads():
+    connection = Connection(client)
+    present = connection.steadily(lambda: connection.ask(client.nthreads))
+    if not present:
         raise SamplerError("The cluster has no workers: start some, or scale it, before the fit.")
+    there = connection.steadily(lambda: connection.ask(lambda: _software(client, list(present))))
     here = eval(_VERSIONS)
-    for address, there in client.run(eval, _VERSIONS, on_error="return").items():
-        if isinstance(there, ModuleNotFoundError):
+    for address, found in there.items():
+        if isinstance(found, ModuleNotFoundError):
             raise SamplerError(
-                f"The worker {address} has not got the package {there.name!r}: install pyglfm "
+                f"The worker {address} has not got the package {found.name!r}: install pyglfm "
                 f"{here['glfm']} on all workers."
             )
-        if isinstance(there, Exception):
-            raise SamplerError(f"The worker {address} cannot import glfm ({there}): mend its installation.")
+        if isinstance(found, OSError):  # of which TimeoutError is one
+            raise SamplerError(
+                f"The worker {address} does not answer ({found}): end it, or mend its network."
+            )
+        if isinstance(found, Exception):
+            raise SamplerError(f"The worker {address} cannot import glfm ({found}): mend its installation.")
         for name, version in here.items():
-            if there[name] != version:
+            if found[name] != version:
                 raise SamplerError(
-                    f"The worker {address} has {name} {there[name]} but this process has {version}: install "
+                    f"The worker {address} has {name} {found[name]} but this process has {version}: install "
                     "the same on both, since draws may depend on it."
                 )
+
+
+async def _software(client: Client, workers: Sequence[str]) -> dict[str, Any]:
+    """Return for each worker the versions of its software, or the error that it had in telling."""
+
+    async def one(address: str) -> Any:
+        asked = client.run(eval, _VERSIONS, workers=[address], on_error="return")
+        try:
+            return (await asyncio.wait_for(asked, _ANSWER))[address]
+        except TimeoutError:
+            return TimeoutError(f"for {_ANSWER:g} seconds")
+
+    return dict(zip(workers, await asyncio.gather(*map(one, workers)), strict=True))
 
 
 def stragglers(waited: Mapping[str, float], seconds: float) -> list[tuple[str, float]]:

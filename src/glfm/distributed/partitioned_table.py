@@ -18,8 +18,9 @@ from numpy.typing import ArrayLike, NDArray
 from glfm.distributed import partitions
 from glfm.distributed.by_partition import FittedPartitions
 from glfm.distributed.checkpoint_folder import CheckpointFolder
+from glfm.distributed.connection import Connection
 from glfm.distributed.engine import DaskEngine, current_client
-from glfm.distributed.partitioned_problem import PartitionedProblem
+from glfm.distributed.partitioned_problem import PartitionedProblem, ShardCells
 from glfm.errors import DataError
 from glfm.frames.column import FloatArray
 from glfm.kinds import Kind
@@ -62,23 +63,23 @@ class PartitionedTable:
     ) -> Fit:
         """Return a fit without chains; cells are encoded where the shards will be."""
         given = settings["schema"]
-        client = engine.active_client if isinstance(engine, DaskEngine) else None
+        connection = Connection(engine.active_client) if isinstance(engine, DaskEngine) else None
         data = self._data.optimize()  # which may join partitions, and should not do so twice
         parts = data.to_delayed(optimize_graph=False)
-        surveys = _compute(client, [dask.delayed(partitions.survey)(part) for part in parts])
+        surveys = _compute(connection, [dask.delayed(partitions.survey)(part) for part in parts])
         levelled = Schema({} if given is None else given).items()
         partitions.check_alike(surveys, [name for name, kind in levelled if kind and kind.levels])
         ends = np.cumsum([survey.n_rows for survey in surveys])
         pinned = read_pinned(self._inactive, int(ends[-1]))
         whole = _is_whole(given, data)
-        schema = given if whole else Schema.infer(_sample(client, parts, surveys, ends), given)
+        schema = given if whole else Schema.infer(_sample(connection, parts, surveys, ends), given)
         assert isinstance(schema, Schema)
         problem: Problem
-        if client is None:
+        if connection is None:
             problem = LocalProblem(schema.kinds, _encoded(parts, ends, schema.kinds), priors, pinned)
         else:
             n_shards = data.npartitions if engine.n_shards is None else engine.shards(int(ends[-1]))
-            problem = _problem(client, parts, ends, schema.kinds, priors, pinned, n_shards)
+            problem = _problem(connection, parts, ends, schema.kinds, priors, pinned, n_shards)
         return Fit(settings, schema, None, problem, (), Draws([]), seed, FittedPartitions(data, ends))
 
     def begin(
@@ -116,8 +117,7 @@ class PartitionedTable:
 
 def _identity(fit: Fit, problem: PartitionedProblem, until: str | None) -> dict[str, Any]:
     """Return what must be equal for a fit to go on from a checkpoint, by name."""
-    schedule, client = fit.chains[0].schedule, problem.shards[0].client
-    checksums = client.map(partitions.fingerprint, problem.shards, pure=False)
+    schedule = fit.chains[0].schedule
     return {
         "schema": json.loads(fit.schema.to_json()),
         "priors": asdict(problem.priors),
@@ -127,12 +127,12 @@ def _identity(fit: Fit, problem: PartitionedProblem, until: str | None) -> dict[
         "schedule": [schedule.n_warmup, schedule.thin, *([] if until is None else [schedule.n_draws])],
         "number of rows": problem.n_rows,
         "number of shards": problem.n_shards,
-        "table": client.gather(checksums),
+        "table": problem.cells.each(partitions.fingerprint),
     }
 
 
 def _problem(
-    client: Client,
+    connection: Connection,
     parts: Sequence[Any],
     ends: NDArray[np.intp],
     kinds: Mapping[str, Kind],
@@ -145,21 +145,26 @@ def _problem(
         dask.delayed(partial(partitions.encoded, kinds=dict(kinds), number=i), pure=False)(part)
         for i, part in enumerate(parts)
     ]
-    cells = client.compute(tasks)
-    for future in cells:  # raise the first error of a partition
-        if (error := future.exception()) is not None:
-            raise error
     n_rows = int(ends[-1])
-    shards = _shards(client, cells, ends, kinds, priors, pinned, min(n_shards, n_rows))
-    facts = _known(kinds, client.gather(client.map(partitions.tally, shards, pure=False)))
+
+    def encode() -> list[Future]:
+        with connection.watched():
+            encoded = connection.client.compute(tasks)
+            for future in encoded:  # raise the first error of a partition
+                if (error := connection.ask(future.exception)) is not None:
+                    raise error
+            return _shards(connection.client, encoded, ends, kinds, priors, pinned, min(n_shards, n_rows))
+
+    cells = ShardCells(connection, encode)
+    facts = _known(kinds, cells.each(partitions.tally))
     n_free = n_rows if pinned is None else int((~pinned).sum())
-    return PartitionedProblem(kinds, priors, n_rows, facts, tuple(shards), n_free)
+    return PartitionedProblem(kinds, priors, n_rows, facts, cells, n_free)
 
 
-def _compute(client: Client | None, tasks: Sequence[Any]) -> list[Any]:
-    if client is None:
+def _compute(connection: Connection | None, tasks: Sequence[Any]) -> list[Any]:
+    if connection is None:
         return list(dask.compute(*tasks, scheduler="threads"))
-    return list(client.gather(client.compute(list(tasks))))
+    return connection.results(lambda: connection.client.compute(list(tasks)))
 
 
 def _encoded(parts: Sequence[Any], ends: NDArray[np.intp], kinds: Mapping[str, Kind]) -> FloatArray:
@@ -182,7 +187,10 @@ def _is_whole(given: object, data: Any) -> bool:
 
 
 def _sample(
-    client: Client | None, parts: Sequence[Any], surveys: Sequence[partitions.Survey], ends: NDArray[np.intp]
+    connection: Connection | None,
+    parts: Sequence[Any],
+    surveys: Sequence[partitions.Survey],
+    ends: NDArray[np.intp],
 ) -> pd.DataFrame:
     """Return rows for inference: evenly spaced ones, and those that show what a column can hold."""
     n_rows = int(ends[-1])
@@ -197,7 +205,7 @@ def _sample(
         dask.delayed(partitions.rows_at)(part, places[(places >= start) & (places < end)] - start)
         for part, start, end in zip(parts, starts, ends, strict=True)
     ]
-    found: list[pd.DataFrame] = [rows for rows in _compute(client, tasks) if len(rows)]
+    found: list[pd.DataFrame] = [rows for rows in _compute(connection, tasks) if len(rows)]
     return pd.concat(found)
 
 

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
-from contextlib import suppress
+from functools import partial
 from threading import Lock
 
 import numpy as np
 from distributed import Client, Future
 
 from glfm.distributed.checkpoint_folder import CheckpointFolder
-from glfm.distributed.cluster_shards import Traffic, WorkerLost
+from glfm.distributed.cluster_shards import Traffic
+from glfm.distributed.connection import Connection, WorkerLost
 from glfm.distributed.partitioned_problem import PartitionedProblem
-from glfm.errors import SamplerError
 from glfm.sampling.chain import Chain
 from glfm.sampling.parallel import shard_bounds
 from glfm.sampling.problem import LocalProblem
-
-_PATIENCE = 60.0  # seconds to wait for a worker when none is left
 
 
 class Placement:
@@ -39,6 +36,8 @@ class Placement:
 
     Attributes
     ----------
+    connection
+        To the cluster, which all chains share.
     losses
         In words, which workers were lost and when.
     seconds
@@ -53,7 +52,8 @@ class Placement:
         traffic: Traffic,
         folder: CheckpointFolder | None = None,
     ) -> None:
-        self.client, self.save_every, self.traffic, self.folder = client, save_every, traffic, folder
+        self.save_every, self.traffic, self.folder = save_every, traffic, folder
+        self.connection = Connection(client)
         self.losses: list[str] = []
         self.seconds = 0.0
         self._problem = chains[0].problem
@@ -72,27 +72,13 @@ class Placement:
         Workers take turns over shards and chains; where that is even, the same shard of all chains is on one
         worker, and they share its cells.
         """
-        present = self._present()
+        present = list(self.connection.workers().items())
         n = len(self._bounds)
         return [present[(shard + chain * n) % len(present)] for shard in range(n)]
 
     def release(self) -> None:
         """Release the cells on the workers."""
         self._parts = []
-
-    def _present(self) -> list[tuple[str, int]]:
-        """Return the workers that are connected; if none is, wait for one."""
-        deadline = time.monotonic() + _PATIENCE
-        while self.client.status not in ("closing", "closed") and time.monotonic() < deadline:
-            with suppress(OSError, RuntimeError, TimeoutError):
-                present = self.client.nthreads() if self.client.status == "running" else {}
-                if present:
-                    return sorted(present.items())
-            time.sleep(0.2)
-        raise SamplerError(
-            "The scheduler or all workers are gone: go on from the checkpoint with fit(..., resume=...), on "
-            "another cluster or without one; to have one, fit with checkpoint=..."
-        )
 
     def count(self, traffic: Traffic, seconds: float) -> None:
         """Add the counts of a chain, and for how long it ran."""
@@ -106,7 +92,7 @@ class Placement:
         Those of a partitioned table are computed again by the cluster itself.
         """
         if isinstance(self._problem, PartitionedProblem):
-            return list(self._problem.shards)
+            return self._problem.cells.futures()
         with self._lock:
             for shard, (begin, end) in enumerate(self._bounds):
                 known = self._parts[shard]
@@ -119,7 +105,9 @@ class Placement:
         assert isinstance(whole, LocalProblem)
         pinned = None if whole.pinned is None else whole.pinned[begin:end].copy()
         part = LocalProblem(whole.kinds, np.asfortranarray(whole.x[begin:end]), whole.priors, pinned)
+        client = self.connection.client
         try:
-            return self.client.scatter(part, workers=[address], hash=False)
-        except (OSError, TimeoutError, KeyError, ValueError) as error:
+            send = partial(client.scatter, part, workers=[address], hash=False)
+            return self.connection.ask(send)
+        except (OSError, KeyError, ValueError) as error:  # of which TimeoutError is one
             raise WorkerLost(address) from error

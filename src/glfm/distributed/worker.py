@@ -97,23 +97,33 @@ class RemoteShard(Shard):
         return DrawnRows(np.packbits(used != 0, axis=1), None if _are_bits(used) else used.astype(np.float32))
 
 
+class OtherActorError(Exception):
+    """An actor was asked for something that presupposes calls which it has not had."""
+
+
 class ShardActor:
     """The shards of one chain that are on one worker.
 
-    A dask actor: it stays on the worker that made it, and is gone when its worker or its client is.
+    A dask actor: it stays on the worker that made it, and is gone when its worker or its client is. If a
+    worker is gone, dask may make the actor again on another with the same address, and repeat a call there:
+    calls are numbered, so that such an actor refuses it, since it does not have the rows.
     """
 
     def __init__(self, problems: Sequence[Problem], n_threads: int) -> None:
         none = np.zeros((0, 0))
         self._shards = [RemoteShard(_writable(one), none.astype(one.dtype), none) for one in problems]
         self._n_threads = n_threads
+        self._n_runs = 0
 
-    async def run(self, calls: Sequence[Call]) -> list[Any] | Exception:
-        """Make some calls of every shard in turn; return the results of the last.
+    async def run(self, number: int, calls: Sequence[Call]) -> list[Any] | Exception:
+        """Make some calls of every shard in turn, for the `number`-th time; return the results of the last.
 
         Shards work at the same time in the threads of the worker, and its event loop stays free. An error of
         a shard is returned, so that the caller can tell it from an error of the connection.
         """
+        self._n_runs += 1
+        if number != self._n_runs:
+            return OtherActorError(f"run {number} of an actor that has had {self._n_runs - 1}")
         loop = asyncio.get_running_loop()
         tasks = [
             loop.run_in_executor(_threads(self._n_threads), self._call, calls, i)

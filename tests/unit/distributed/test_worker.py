@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("distributed", reason="dask and distributed are not installed: the extra [dask]")
 from glfm.distributed.engine import stragglers
-from glfm.distributed.worker import PackedRows, ShardActor, n_numbers
+from glfm.distributed.worker import OtherActorError, PackedRows, RemoteShard, ShardActor, n_numbers
 from glfm.kernels.random import stream
 from glfm.kinds.categorical import Categorical
 from glfm.kinds.ordinal import Ordinal
@@ -54,10 +54,12 @@ class ActorShards(ShardGroup):
     """Shards of one actor in this process, whose messages arrive as those on a cluster do."""
 
     def __init__(self, actor: ShardActor, n_shards: int) -> None:
-        self.actor, self.n_shards = actor, n_shards
+        self.actor, self.n_shards, self.n_runs = actor, n_shards, 0
 
     def call_each(self, method, messages):
-        results = asyncio.run(self.actor.run([(method.__name__, [received(one) for one in messages])]))
+        self.n_runs += 1
+        calls = [(method.__name__, [received(one) for one in messages])]
+        results = asyncio.run(self.actor.run(self.n_runs, calls))
         if isinstance(results, Exception):
             raise results
         return results
@@ -76,21 +78,31 @@ def test_sweeps_of_an_actor_are_those_of_local_shards() -> None:
     ]
     remote = ActorShards(ShardActor(parts, n_threads=2), 2)
     rows = [PackedRows.pack(shard.Z, state.width, shard.Y) for shard in local]
-    asyncio.run(remote.actor.run([("load", rows)]))
+    remote.call_each(RemoteShard.load, rows)
     one, other = state.copy(), state.copy()
     for _ in range(4):
         ParallelSweep(whole, LocalShards(local)).sweep(one)
         ParallelSweep(whole, remote).sweep(other)
     np.testing.assert_array_equal(one.B, other.B)
-    packed = asyncio.run(remote.actor.run([("packed", [one.width] * 2)]))
+    packed = remote.call_each(RemoteShard.packed, [one.width] * 2)
     for shard, fetched in zip(local, packed, strict=True):
         np.testing.assert_array_equal(fetched.Y, shard.Y)
         np.testing.assert_array_equal(fetched.features, np.packbits(shard.Z[:, : one.width], axis=1))
 
 
 def test_an_error_of_a_shard_is_returned() -> None:
-    error = asyncio.run(ShardActor([problem()], 1).run([("restore", ["/no/such/file.npz"])]))
+    error = asyncio.run(ShardActor([problem()], 1).run(1, [("restore", ["/no/such/file.npz"])]))
     assert isinstance(error, FileNotFoundError)
+
+
+def test_an_actor_without_the_rows_refuses() -> None:
+    """dask may make an actor again, where its worker was, and repeat a call there."""
+    known = ActorShards(ShardActor([problem()], 1), 1)
+    known.call_each(RemoteShard.load, [PackedRows(np.zeros((30, 1), np.uint8), 1, np.zeros((30, 1)))])
+    assert len(known.call_each(RemoteShard.packed, [1])) == 1
+    calls = [("packed", [1])]
+    for actor, number in ((ShardActor([problem()], 1), 3), (known.actor, 2)):
+        assert isinstance(asyncio.run(actor.run(number, calls)), OtherActorError)
 
 
 def test_numbers_of_a_message_are_counted() -> None:
