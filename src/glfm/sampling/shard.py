@@ -177,8 +177,7 @@ class Shard:
         count_rows(self.Z, width, counts)
         in_use = FeaturesInUse(np.zeros((room, S)), np.zeros((room, room)), np.zeros(room), elsewhere, order)
         in_use.weights[:width] = message.weights
-        if self.problem.priors.weighted:  # flips of bits need none
-            in_use.gram[:width, :width] = gram_matrix(message.weights)
+        in_use.gram[:width, :width] = gram_matrix(message.weights)
         in_use.log_odds[:width] = message.log_odds
         elsewhere[:width] = message.elsewhere
         order[: width - bias] = np.arange(bias, width)
