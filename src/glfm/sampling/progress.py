@@ -83,7 +83,8 @@ class Progress:
     def __init__(
         self, done: Sequence[int], n_sweeps: int, shown: bool = True, seconds: float | None = None
     ) -> None:
-        self._done, self._first, self._total = list(done), sum(done), n_sweeps * len(done)
+        self._done, self._start = list(done), list(done)
+        self._first, self._total = sum(done), n_sweeps * len(done)
         self._begin = self._timed = self._said = time.monotonic()
         self._from = self._first  # sweeps at the moment from which on they are timed
         self._compiling = False
@@ -132,6 +133,9 @@ class Progress:
 
     def _update_all(self) -> None:
         done, now = sum(self._done), time.monotonic()
+        most_made = max(made - before for made, before in zip(self._done, self._start, strict=True))
+        if most_made <= 1:  # the first sweep may have compiled what it needs
+            self._timed, self._from = now, done
         timed = (done - self._from) / max(self._total - self._from, 1)
         if self._compiling or timed < _LEAST:  # these sweeps tell nothing of how long the others will take
             self._bars.update(self._all, completed=done, what="sweeps")

@@ -132,6 +132,17 @@ def test_time_in_which_code_is_compiled_says_nothing_of_the_time_left(monkeypatc
     assert lines[0] == "sampling: 16%, about 110 s left"
 
 
+def test_a_first_sweep_that_compiled_says_nothing_of_the_time_left(monkeypatch, clock):
+    file = Stderr(False)
+    monkeypatch.setattr(progress.sys, "stderr", file)
+    with Progress([0, 0], 100) as shown:
+        for sweep, seconds in enumerate((100.0, *[1.0] * 20), start=1):  # the second chain waits
+            clock[0] += seconds
+            shown.update(0, sweep, 3)
+    lines = [line for line in file.getvalue().splitlines() if line.startswith("sampling")]
+    assert "about 3 min left" in lines[0]
+
+
 def test_the_time_left_is_within_a_budget_in_which_code_was_compiled(monkeypatch, clock):
     file = Stderr(False)
     monkeypatch.setattr(progress.sys, "stderr", file)
