@@ -19,6 +19,7 @@ INSIDE = {
     "end_to_end/test_cluster.py": {"_current", "_watch"},
     "unit/plots/test_plot.py": {"_preprocess_math"},
     "unit/sampling/test_faults.py": {"_make_room", "_solved"},
+    "unit/sampling/test_preparation.py": {"_helpers", "_stored"},
     "unit/storage/test_stops.py": {"_sums"},
 }
 

@@ -49,6 +49,7 @@ _DEPTH = 2.0  # of a valley between two groups: the lower of its sides over its 
 _SMALLEST_GROUP = 0.02
 _MOST_POSITIONS = 20_000
 _ROWS_AT_ONCE = 4096
+_TIE = 1e-9  # positions so near are the same: sums are rounded otherwise beside other rows
 _FEWEST_OUTLIERS = 2  # rows on either side of a column that make no axis
 
 
@@ -301,7 +302,8 @@ class Consensus:
         out = np.empty_like(positions)
         for k, axis in enumerate(self.axes[: self.n_reported]):
             if axis.threshold is None:
-                out[:, k] = np.searchsorted(self._sorted[:, k], positions[:, k]) / len(self._sorted)
+                below = np.searchsorted(self._sorted[:, k], positions[:, k] - _TIE)
+                out[:, k] = below / len(self._sorted)
             else:
                 out[:, k] = positions[:, k] > axis.threshold
         return out

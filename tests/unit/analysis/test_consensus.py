@@ -120,7 +120,7 @@ class TestHowMany:
         explained = clinic.features()["explained"].cumsum()
         few = clinic.features(explain=float(explained.iloc[1]) - 1e-6)
         assert list(few.index) == ["F1", "F2"]
-        all_of_it = clinic.features(explain=0.999)
+        all_of_it = clinic.features(explain=1.0)
         assert len(all_of_it) > len(clinic.features())
         assert set(all_of_it["status"].iloc[4:]) == {"unstable"}
         assert list(all_of_it.index[:4]) == list(clinic.features().index)
