@@ -58,7 +58,7 @@ def explore(
     check_page(output)  # before the fit, not after
     fitted, source = fitted_model(data, model, options, for_answer=0.6, needed=page_seconds)
     with options.followed_by():
-        page = fitted.report(output, title=title or source.name, time_budget=options.budget.left)
+        page = fitted.report(output, title=title or source.name, time_budget=options.budget.part(0.9).left)
     typer.echo(f"Wrote {page}: open it in a browser.")
 
 

@@ -99,7 +99,7 @@ def measure(problem: LocalProblem, n_shards: int, patience: float, most: int | N
         last, last_clock = now, now_clock
         if len(processor) > _FEWEST_SWEEPS and now_clock - begin > patience:
             break
-    if not was_compiled:  # nor was the start, which is timed again
+    if not was_compiled and start > patience:  # it may have compiled too, and is timed again
         start = time.thread_time()
         Chain(some, schedule, seed, n_shards=min(n_shards, 1))
         start = time.thread_time() - start
