@@ -35,9 +35,7 @@ pytestmark = [
 
 SETTINGS = {"n_chains": 2, "n_warmup": 30, "n_draws": 20, "thin": 2, "random_state": 3, "progress": False}
 IN_TIME = 30.0  # seconds in which a lost scheduler must be noticed
-LATEST = (
-    8.0  # seconds after the start of a fit, which takes longer, at which a scheduler is lost at the latest
-)
+LATEST = 8.0  # seconds after the start of a fit, which takes longer, until a scheduler is lost
 N_KILLS, N_HANGS, AT_ONCE = 20, 4, 4
 
 
