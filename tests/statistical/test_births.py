@@ -31,7 +31,14 @@ pytestmark = pytest.mark.statistical
 FEW, MANY = 3_000, 100_000
 N_TIMES = 2  # in a sweep
 REFERENCE = TABLES["real, noise fixed"]
-SOME = [EVERYTHING, "real, noise fixed", "categorical, rare levels", "ordinal, bias, a pinned row, a hole"]
+SHARED = "real, bias"  # a bias that features which all rows have may share
+SOME = [
+    EVERYTHING,
+    "real, noise fixed",
+    SHARED,
+    "categorical, rare levels",
+    "ordinal, bias, a pinned row, a hole",
+]
 
 
 class OnlyBirths:
@@ -100,7 +107,7 @@ def test_chain_has_the_enumerated_posterior(table: str) -> None:
 
 
 def test_chain_of_three_shards_has_the_enumerated_posterior() -> None:
-    check(scores(TABLES[EVERYTHING], 3, FEW, seed=2))
+    check(scores(TABLES[EVERYTHING], 3, FEW, seed=3))
 
 
 @pytest.mark.parametrize("table", but_first_slow(["categorical, two levels", "count, bias, a hole"]))
@@ -133,6 +140,13 @@ def test_births_without_one_over_their_probability_are_found_out(monkeypatch: py
     monkeypatch.setattr(glfm.sampling.births, "log_prior", wrong)
     with pytest.raises(AssertionError, match="quantities are off"):
         check(scores(REFERENCE, 1, FEW, seed=1))
+
+
+def test_a_bias_that_is_shared_too_often_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = glfm.sampling.births.log_shares
+    monkeypatch.setattr(glfm.sampling.births, "log_shares", lambda *args: right(*args) + np.log(3.0))
+    with pytest.raises(AssertionError, match="quantities are off"):
+        check(scores(TABLES[SHARED], 1, FEW, seed=1))
 
 
 def test_births_that_are_never_empty_are_found_out(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ import numpy as np
 from glfm.kernels.arrays import CellBounds, FeaturePrior, FeaturesInUse, ObservedCells, Rows, RowScratch
 from glfm.kernels.gaussian import truncated_normal
 from glfm.kernels.jit import Bits, Codes, Floats, Ints, Rng, kernel
-from glfm.kernels.random import uniform
+from glfm.kernels.random import integer_below, uniform
 from glfm.kernels.row_cells import (
     SLACK,
     dot,
@@ -99,22 +99,30 @@ def flip_shared(
 ) -> float:
     """Flip each feature that another row surely keeps during this sweep; return the log-likelihood.
 
-    Then flip pairs of features: "one but not the other" becomes "the other but not the one" where their
-    weights have the same direction, "both" becomes "neither" where they have opposite ones. Flips of single
-    features hardly ever lead from one to the other. Most proposals are refused by `bound`, that of the
-    log-likelihood by its tangent at the first means.
+    Then flip pairs of features, each with the one whose weights are nearly parallel: "one but not the other"
+    becomes "the other but not the one" where their weights have the same direction, "both" becomes "neither"
+    where they have opposite ones. Then each with any other: a row may rest where two features are wrong, and
+    each alone is worse than both. Flips of single features hardly ever lead out of either. Most proposals
+    are refused by `bound`, that of the log-likelihood by its tangent at the first means.
     """
     W, order, elsewhere, log_odds = in_use.weights, in_use.order, in_use.elsewhere, in_use.log_odds
     mean, proposal, n_features = scratch.mean, scratch.proposal, width - bias
     here, bound, sign, sign_too, needed, k, j = 0.0, 0.0, 0.0, 0.0, -np.inf, 0, 0
     change, slopes = 0.0, scratch.residual
-    for i in range(-1, 2 * n_features):  # first, the row as it is
+    for i in range(-1, 3 * n_features):  # first, the row as it is
         if i >= 0:
             k = order[i % n_features]
-            j = k if i < n_features else pair[k]
-            if j < 0 or counts[k] - z[k] + elsewhere[k] < 1 or counts[j] - z[j] + elsewhere[j] < 1:
-                continue
-            if j != k and (in_use.gram[j, k] > 0.0) == (z[j] == z[k]):
+            if i < n_features:
+                j = k
+            elif i < 2 * n_features:
+                j = pair[k]
+                if j < 0 or (in_use.gram[j, k] > 0.0) == (z[j] == z[k]):
+                    continue
+            else:
+                j = order[integer_below(rng, n_features)]
+                if j == k:
+                    continue
+            if counts[k] - z[k] + elsewhere[k] < 1 or counts[j] - z[j] + elsewhere[j] < 1:
                 continue
             sign = 1.0 - 2.0 * z[k]
             sign_too = 1.0 - 2.0 * z[j] if j != k else 0.0

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from glfm.frames.column import FloatArray
-from glfm.kernels.arrays import Birth
-from glfm.kernels.random import fork, gamma, integer_below, uniform
+from glfm.kernels.arrays import Birth, FeaturePrior
+from glfm.kernels.random import fill_normals, fork, gamma, integer_below, uniform
 from glfm.sampling.messages import BirthMessage, Counts, FitMessage, FittedFeature, Given, all_but
 from glfm.sampling.parameters import Shared
 from glfm.sampling.shard import Shard
@@ -22,8 +22,10 @@ TRUST = 0.5  # how much of their log ratio, which errs by much, is believed
 _LOG_2PI = math.log(2.0 * math.pi)
 
 
-def move_births(shards: ShardGroup, shared: Shared, given: Given, counts: Sequence[Counts]) -> list[Counts]:
-    """Propose, a fixed number of times, that a feature be born or that one die.
+def move_births(
+    shards: ShardGroup, shared: Shared, given: Given, counts: Sequence[Counts], has_pinned: bool
+) -> list[Counts]:
+    """Propose, a fixed number of times, that a feature be born or that one die; then that the bias be shared.
 
     Each is a Metropolis step given weights, noise and thresholds. The feature has weights w, and every row
     has it with probability pi: its rows are integrated out, and drawn once it is accepted. Weights and pi of
@@ -41,6 +43,8 @@ def move_births(shards: ShardGroup, shared: Shared, given: Given, counts: Sequen
         Prior of the features, noise and thresholds.
     counts
         How many rows of each shard have each feature.
+    has_pinned
+        Whether there are rows that never have a feature.
 
     Returns
     -------
@@ -53,6 +57,8 @@ def move_births(shards: ShardGroup, shared: Shared, given: Given, counts: Sequen
             births.propose_birth()
         else:
             births.propose_death()
+    if given.prior.bias and not has_pinned:
+        births.share_bias()
     return births.counts
 
 
@@ -60,6 +66,17 @@ def log_prior(weights: FloatArray, share: float, alpha: float, weight_variance: 
     """Return the log density of one more feature, of weights w and probability pi: alpha / pi p(w)."""
     log_norm = weights.size * (math.log(weight_variance) + _LOG_2PI)
     return math.log(alpha / share) - 0.5 * (float(weights.dot(weights)) / weight_variance + log_norm)
+
+
+def log_shares(bias: FloatArray, n_shared: int, prior: FeaturePrior) -> float:
+    """Return the log ratio by which a bias is shared with one more feature that all rows have.
+
+    All rows have it with probability alpha / n_rows. The sum of its weights and the bias is the bias of
+    before, and given the sum either is proposed from its prior. `n_shared` such features are there then, any
+    of which would be chosen on the way back.
+    """
+    gain = 0.25 * float(bias.dot(bias)) / prior.weight_variance - 0.5 * bias.size * math.log(2.0)
+    return gain + math.log(prior.alpha / (prior.n_rows * n_shared))
 
 
 class _Births:
@@ -71,8 +88,8 @@ class _Births:
 
     def propose_birth(self) -> None:
         """Propose a feature at a random place."""
-        shared, prior, width = self._shared, self._prior, self._shared.width
-        if width >= prior.max_width:
+        shared, width = self._shared, self._shared.width
+        if width >= self._prior.max_width:
             return
         weights = shared.B * self._given.inv_sd
         birth, fitted = self._fit(Birth(weights, np.zeros(weights.shape[1]), 0.5, width, True))
@@ -87,12 +104,7 @@ class _Births:
         if not self._accepts(log_ratio - screened) or sum(rows) == 0:
             return
         self._shards.send_each(Shard.settle_birth, messages)
-        layout = np.arange(width + 1)
-        place = prior.bias + integer_below(shared.rng, width - prior.bias + 1)
-        layout[[place, width]] = layout[[width, place]]
-        shared.B = np.concatenate([shared.B, [birth.new / self._given.inv_sd]])
-        self.counts = [np.append(one, m) for one, m in zip(self.counts, rows, strict=True)]
-        self._rearrange(layout)
+        self._place(birth.new / self._given.inv_sd, rows)
 
     def propose_death(self) -> None:
         """Propose that a feature, any with the same probability, be gone."""
@@ -117,6 +129,30 @@ class _Births:
         if self._accepts(screened - log_ratio):
             self._shards.send_each(Shard.settle_birth, messages)
             self._rearrange(all_but(k, width))
+
+    def share_bias(self) -> None:
+        """Propose a feature that all rows have, which takes a part of the bias; or that one give it back.
+
+        The cells stay as they are. Births and flips would need thousands of steps from one to the other.
+        """
+        shared, prior, width = self._shared, self._prior, self._shared.width
+        everywhere = np.flatnonzero(np.sum(self.counts, axis=0) == prior.n_rows)[1:]
+        weights = shared.B * self._given.inv_sd
+        if uniform(shared.rng) < 0.5:
+            if width < prior.max_width and self._accepts(log_shares(weights[0], everywhere.size + 1, prior)):
+                part = np.empty(weights.shape[1])
+                fill_normals(shared.rng, part)
+                part *= math.sqrt(0.5 * prior.weight_variance) / self._given.inv_sd
+                part += 0.5 * shared.B[0]
+                shared.B[0] -= part
+                self._shards.send(Shard.rearrange, np.arange(width + 1))
+                self._shards.send(Shard.exclude, (width, 0))
+                self._place(part, [int(one[0]) for one in self.counts])
+        elif everywhere.size:
+            k = int(everywhere[integer_below(shared.rng, everywhere.size)])
+            if self._accepts(-log_shares(weights[0] + weights[k], everywhere.size, prior)):
+                shared.B[0] += shared.B[k]
+                self._rearrange(all_but(k, width))
 
     def _accepts(self, log_ratio: float) -> bool:
         return math.log(uniform(self._shared.rng)) < log_ratio
@@ -144,6 +180,16 @@ class _Births:
     def _messages(self, birth: Birth) -> list[BirthMessage]:
         rng, n_shards = self._shared.rng, self._shards.n_shards
         return [BirthMessage(fork(rng), birth, self._given) for _ in range(n_shards)]
+
+    def _place(self, weights: FloatArray, rows: Sequence[int]) -> None:
+        """Give the feature that stands behind the others, with so many rows of each shard, a random place."""
+        shared, bias, last = self._shared, self._prior.bias, self._shared.width
+        layout = np.arange(last + 1)
+        place = bias + integer_below(shared.rng, last - bias + 1)
+        layout[[place, last]] = layout[[last, place]]
+        shared.B = np.concatenate([shared.B, [weights]])
+        self.counts = [np.append(one, m) for one, m in zip(self.counts, rows, strict=True)]
+        self._rearrange(layout)
 
     def _rearrange(self, layout: Counts) -> None:
         """Let feature j be what feature `layout[j]` was."""

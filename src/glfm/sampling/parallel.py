@@ -186,7 +186,8 @@ class ParallelSweep:
         Only cells with more than two levels have pseudo-observations that are valid afterwards.
         """
         counts = self._counts or self.shards.call(Shard.count, shared.width)
-        self._counts = move_births(self.shards, shared, given, counts)
+        has_pinned = self.problem.n_free_rows < self.problem.n_rows
+        self._counts = move_births(self.shards, shared, given, counts, has_pinned)
 
     def move_scores(self, shared: Shared, given: Given) -> None:
         """Scores given weights, with pseudo-observations integrated out, which are drawn afterwards."""
