@@ -1,7 +1,5 @@
 """Held-out log-likelihood per missing cell against independent columns.
 
-    GLFM_DATA=... python benchmarks/heldout.py [--tables german_credit,...] [--missing 10,30,50]
-
 Hides cells completely at random, fits with default settings, and scores the hidden cells under the model and
 under independent marginals: smoothed level frequencies, a Gaussian or log-Gaussian kernel density, or smoothed
 count frequencies mixed with a negative-binomial-like tail, whichever suits the column.
@@ -9,11 +7,8 @@ count frequencies mixed with a negative-binomial-like tail, whichever suits the 
 
 from __future__ import annotations
 
-import argparse
-import json
 import time
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -22,8 +17,6 @@ from scipy import stats
 
 import glfm
 from glfm import datasets
-
-TABLES = ("german_credit", "prostate", "counties", "wine_quality")
 
 
 def hide(frame: pd.DataFrame, columns: list[str], share: float, seed: int) -> np.ndarray:
@@ -45,6 +38,16 @@ def marginal_scores(kind: glfm.kinds.Kind, seen: np.ndarray, hidden: np.ndarray)
     if kind.name == "positive":
         return _positive_scores(seen, hidden)
     return _density_scores(seen, hidden)
+
+
+def independent_scores(
+    frame: pd.DataFrame, mask: np.ndarray, column: str, kind: glfm.kinds.Kind
+) -> np.ndarray:
+    """Score the hidden cells of a column under a density fitted to its other cells."""
+    x = kind.encode(glfm.frames.frame.Frame.read(frame[[column]]).column(column))
+    hidden = mask[:, frame.columns.get_loc(column)]
+    seen = x[~hidden & ~np.isnan(x)]
+    return marginal_scores(kind, seen, x[hidden]) if hidden.any() and seen.size else np.zeros(0)
 
 
 def _density_scores(seen: np.ndarray, hidden: np.ndarray) -> np.ndarray:
@@ -99,13 +102,10 @@ def score(name: str, share: float, seed: int = 0, **settings: object) -> dict[st
     seconds = time.perf_counter() - begin
     ours, marginal, per_column = [], [], {}
     for column, kind in model.schema_.kinds.items():
-        x = kind.encode(glfm.frames.frame.Frame.read(table.frame[[column]]).column(column))
-        hidden = mask[:, table.frame.columns.get_loc(column)]
-        seen = x[~hidden & ~np.isnan(x)]
-        if not hidden.any() or not seen.size:
+        base = independent_scores(table.frame, mask, column, kind)
+        if not base.size:
             continue
-        mine = got[column].to_numpy()[hidden]
-        base = marginal_scores(kind, seen, x[hidden])
+        mine = got[column].to_numpy()[mask[:, table.frame.columns.get_loc(column)]]
         finite = np.isfinite(base)  # a marginal that gives zero probability is not counted against itself
         ours.append(mine[finite])
         marginal.append(base[finite])
@@ -121,29 +121,3 @@ def score(name: str, share: float, seed: int = 0, **settings: object) -> dict[st
         "seconds": seconds,
         "columns": per_column,
     }
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--tables", default=",".join(TABLES))
-    parser.add_argument("--missing", default="10,30,50")
-    parser.add_argument("--output", type=Path)
-    options = parser.parse_args()
-    rows = []
-    print(f"{'table':14} {'missing':>8} {'glfm':>8} {'independent':>12} {'features':>9} {'R-hat':>6}")
-    for name in options.tables.split(","):
-        for share in options.missing.split(","):
-            row = score(name, float(share) / 100, progress=False)
-            rows.append(row)
-            print(
-                f"{name:14} {share:>7}% {row['glfm']:8.3f} {row['independent']:12.3f} "
-                f"{row['features']:9.1f} {row['rhat']:6.2f}",
-                flush=True,
-            )
-            if options.output:  # after every fit, so that a stopped run has its results
-                options.output.parent.mkdir(parents=True, exist_ok=True)
-                options.output.write_text(json.dumps(rows, indent=1) + "\n")
-
-
-if __name__ == "__main__":
-    main()

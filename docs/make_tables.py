@@ -20,6 +20,7 @@ RESULTS = ROOT / "benchmarks" / "results"
 sys.path.insert(0, str(ROOT / "benchmarks"))
 import agreement
 import choices_report
+import heldout_seeds
 import imputation_figure
 import imputation_report
 import kinds_report
@@ -39,22 +40,6 @@ def layers() -> str:
             lines.append(f"| {level} | `{shown}` | {words} |")
     lines += ["", "Imports against this order, all inside functions:", ""]
     lines += [f"- `{e['module']}` imports `{e['imports']}`: {e['reason']}." for e in plan["exceptions"]]
-    return "\n".join(lines)
-
-
-def heldout() -> str:
-    rows = sorted(
-        json.loads((RESULTS / "heldout.json").read_text()), key=lambda r: (r["table"], r["missing"])
-    )
-    lines = [
-        "| table | hidden | glfm | independent columns | features | R-hat of the log-likelihood |",
-        "|---|---:|---:|---:|---:|---:|",
-    ]
-    lines += [
-        f"| {r['table']} | {r['missing']:.0%} | {r['glfm']:.3f} | {r['independent']:.3f} | {r['features']:.0f} "
-        f"| {r['rhat']:.2f} |"
-        for r in rows
-    ]
     return "\n".join(lines)
 
 
@@ -194,7 +179,7 @@ def scale() -> str:
 BLOCKS: list[tuple[Path, str, Callable[[], str]]] = [
     (ROOT / "CONTRIBUTING.md", "layers", layers),
     (HERE / "design" / "code.md", "layers", layers),
-    (HERE / "heldout.md", "heldout", heldout),
+    (HERE / "heldout.md", "heldout", heldout_seeds.page),
     (HERE / "heldout.md", "paper-missing", paper_missing_report.page),
     (HERE / "imputation.md", "imputation", imputation_report.page),
     (HERE / "imputation.md", "choices", choices_report.page),

@@ -161,8 +161,10 @@ def _beside(kind: Kind, seen: FloatArray, drawn: FloatArray, scale: Scale | None
     elif scale.is_count and np.ptp(known) <= 40:
         at = np.arange(known.min(), known.max() + 1.0)
         table = pd.DataFrame({k: [(part == v).mean() for v in at] for k, part in pair.items()}, at)
+    elif not (rest := known[~np.isin(known, scale.atoms)]).size:
+        at = np.array([known.min(), known.max() + 1.0])  # an axis for atoms, with nothing between them
+        table = pd.DataFrame({k: np.zeros(at.size) for k in pair}, at)
     else:
-        rest = known[~np.isin(known, scale.atoms)]
         edges = histogram_edges(rest)
         most = max(6, int(2.0 * np.sqrt(drawn.size)))  # no more bins than the imputed cells can fill
         edges = edges if edges.size <= most + 1 else np.linspace(edges[0], edges[-1], most + 1)

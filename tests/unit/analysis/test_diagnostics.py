@@ -44,10 +44,10 @@ class TestDiagnostics:
         assert "do not agree yet on alpha" in found.verdict
 
     def test_chains_that_say_other_things_of_the_cells_are_found_out(self, model):
-        # Twice the weights: the features, their number and alpha are the same.
+        # Four times the weights: the features, their number and alpha are the same.
         draws = model.draws_.by_chain()[0]
         same = [dataclasses.replace(draw, chain=1) for draw in draws]
-        other = [dataclasses.replace(draw, chain=1, weights=2.0 * draw.weights) for draw in draws]
+        other = [dataclasses.replace(draw, chain=1, weights=4.0 * draw.weights) for draw in draws]
         agreed, apart = (diagnose(model.fit_.with_draws([*draws, *second])).table for second in (same, other))
         assert apart.loc["field", "rhat"] > max(1.2, agreed.loc["field", "rhat"])
         assert apart.loc["features", "rhat"] == agreed.loc["features", "rhat"]
