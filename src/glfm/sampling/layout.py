@@ -82,6 +82,12 @@ class Layout:
         )
 
     @cached_property
+    def columns_with_choices(self) -> NDArray[np.int64]:
+        """Those of them with several pseudo-columns: categories of more than two levels."""
+        kinds = list(self.kinds.values())
+        return np.array([d for d in self.columns_with_levels if kinds[d].n_free > 1], dtype=np.int64)
+
+    @cached_property
     def columns_with_thresholds(self) -> tuple[int, ...]:
         """The columns with thresholds."""
         return tuple(d for d, theta in enumerate(self.initial_theta) if theta.size)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from glfm.frames.column import FloatArray
 from glfm.kernels.arrays import ColumnMoves
@@ -16,6 +17,8 @@ from glfm.sampling.problem import Problem
 from glfm.sampling.shard import Shard
 from glfm.sampling.shard_group import ShardGroup
 
+N_MORE = 2  # moves of columns with more than two levels, of which every move leaves most as they are
+
 
 def move_weights(problem: Problem, shards: ShardGroup, shared: Shared, given: Given) -> None:
     """Propose new weights of one pseudo-column of every column with levels, all features at once.
@@ -25,9 +28,17 @@ def move_weights(problem: Problem, shards: ShardGroup, shared: Shared, given: Gi
     drawn afterwards. Those of other cells are not drawn: the caller does.
     """
     layout = problem.layout
-    moves = choose_moves(
-        shared.rng, layout.columns_with_levels, *layout.cell_forms, shared.variance, shared.B
-    )
+    _move(problem, shards, shared, given, layout.columns_with_levels)
+    for _ in range(N_MORE):
+        _move(problem, shards, shared, given, layout.columns_with_choices)
+
+
+def _move(
+    problem: Problem, shards: ShardGroup, shared: Shared, given: Given, columns: NDArray[np.int64]
+) -> None:
+    """Propose new weights of one pseudo-column, at random, of each of the columns."""
+    layout = problem.layout
+    moves = choose_moves(shared.rng, columns, *layout.cell_forms, shared.variance, shared.B)
     if not moves.weights.size:
         return
     streams = [fork(shared.rng) for _ in range(shards.n_shards)]
