@@ -23,6 +23,8 @@ N_MORE = 2  # moves of columns with more than two levels, of which every move le
 def move_weights(problem: Problem, shards: ShardGroup, shared: Shared, given: Given) -> None:
     """Propose new weights of one pseudo-column of every column with levels, all features at once.
 
+    Columns with more than two levels are moved again, `N_MORE` times.
+
     Each is a Metropolis step given features, noise and thresholds. Pseudo-observations are integrated out,
     but for those of the other levels where a column has more than two; there the one whose weights move is
     drawn afterwards. Those of other cells are not drawn: the caller does.
