@@ -298,6 +298,35 @@ class ObservedCells(NamedTuple):
     choices: Ints
 
 
+class RowBound(NamedTuple):
+    """What bounds the log-likelihood of a row, see `kernels.row_bound`.
+
+    Attributes
+    ----------
+    at
+        The means where the bound touches the log-likelihood, per pseudo-column.
+    slopes
+        Derivatives there by the means.
+    single
+        1 where a pseudo-column is that of a cell, 0 where it is a level of a cell with more than two.
+    steep
+        Derivatives by the mean of a cell, or by the distance of a level below the largest pseudo-observation.
+        The last level, which has no pseudo-column, has the place of the largest.
+    against, along
+        Half the curvature that there is at least if a mean moves against its slope, or along it.
+    most
+        What the log probability can gain at most.
+    """
+
+    at: Floats
+    slopes: Floats
+    single: Floats
+    steep: Floats
+    against: Floats
+    along: Floats
+    most: Floats
+
+
 class RowScratch(NamedTuple):
     """Arrays that Gibbs passes over one row work in.
 
@@ -309,6 +338,7 @@ class RowScratch(NamedTuple):
     proposal: Floats
     residual: Floats
     observed: Floats
+    bound: RowBound
     cells: ObservedCells
 
 

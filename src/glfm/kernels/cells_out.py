@@ -20,12 +20,10 @@ from glfm.kernels.arrays import CellBounds, FeaturePrior, FeaturesInUse, Observe
 from glfm.kernels.gaussian import truncated_normal
 from glfm.kernels.jit import Bits, Codes, Floats, Ints, Rng, kernel
 from glfm.kernels.random import integer_below, uniform
+from glfm.kernels.row_bound import SLACK, dot, lay_bound, most_gain
 from glfm.kernels.row_cells import (
-    SLACK,
-    dot,
     draw_choices,
     draw_others,
-    lay_tangent,
     list_cells,
     log_likelihood,
     row_scratch,
@@ -103,47 +101,45 @@ def flip_shared(
     becomes "the other but not the one" where their weights have the same direction, "both" becomes "neither"
     where they have opposite ones. Then each with any other: a row may rest where two features are wrong, and
     each alone is worse than both. Flips of single features hardly ever lead out of either. Most proposals
-    are refused by `bound`, that of the log-likelihood by its tangent at the first means.
+    are refused by the bound of `kernels.row_bound`, laid at the first means, or by its tangent alone.
     """
     W, order, elsewhere, log_odds = in_use.weights, in_use.order, in_use.elsewhere, in_use.log_odds
-    mean, proposal, n_features = scratch.mean, scratch.proposal, width - bias
-    here, bound, sign, sign_too, needed, k, j = 0.0, 0.0, 0.0, 0.0, -np.inf, 0, 0
-    change, slopes = 0.0, scratch.residual
-    for i in range(-1, 3 * n_features):  # first, the row as it is
-        if i >= 0:
-            k = order[i % n_features]
-            if i < n_features:
-                j = k
-            elif i < 2 * n_features:
-                j = pair[k]
-                if j < 0 or (in_use.gram[j, k] > 0.0) == (z[j] == z[k]):
-                    continue
-            else:
-                j = order[integer_below(rng, n_features)]
-                if j == k:
-                    continue
-            if counts[k] - z[k] + elsewhere[k] < 1 or counts[j] - z[j] + elsewhere[j] < 1:
+    mean, proposal, bound, n_features = scratch.mean, scratch.proposal, scratch.bound, width - bias
+    start = lay_bound(cells, mean, variance, excess, bound)
+    here = tangent = start
+    for i in range(3 * n_features):
+        k = order[i % n_features]
+        if i < n_features:
+            j = k
+        elif i < 2 * n_features:
+            j = pair[k]
+            if j < 0 or (in_use.gram[j, k] > 0.0) == (z[j] == z[k]):
                 continue
-            sign = 1.0 - 2.0 * z[k]
-            sign_too = 1.0 - 2.0 * z[j] if j != k else 0.0
-            log_prior = sign * log_odds[k] + sign_too * log_odds[j]
-            needed = here - log_prior - math.log(1.0 / uniform(rng) - 1.0)
-            if needed >= 0.0:  # more than any features can give
+        else:
+            j = order[integer_below(rng, n_features)]
+            if j == k:
                 continue
-            change = sign * dot(slopes, W[k])
-            if j != k:
-                change += sign_too * dot(slopes, W[j])
-            if bound + change < needed - SLACK:
-                continue
+        if counts[k] - z[k] + elsewhere[k] < 1 or counts[j] - z[j] + elsewhere[j] < 1:
+            continue
+        sign = 1.0 - 2.0 * z[k]
+        sign_too = 1.0 - 2.0 * z[j] if j != k else 0.0
+        log_prior = sign * log_odds[k] + sign_too * log_odds[j]
+        needed = here - log_prior - math.log(1.0 / uniform(rng) - 1.0)
+        if needed >= 0.0:  # more than any features can give
+            continue
+        change = sign * dot(bound.slopes, W[k])
+        if j != k:
+            change += sign_too * dot(bound.slopes, W[j])
+        if tangent + change < needed - SLACK:
+            continue
         for s in range(mean.size):
             proposal[s] = mean[s] + sign * W[k, s] + sign_too * W[j, s]
+        if start + most_gain(cells, bound, proposal) < needed - SLACK:
+            continue
         there = log_likelihood(cells, proposal, variance, excess, needed)
-        if i < 0:
+        if there > needed:
             here = there
-            bound = lay_tangent(cells, mean, variance, excess, here, slopes)
-        elif there > needed:
-            here = there
-            bound += change
+            tangent += change
             for s in range(mean.size):
                 mean[s] = proposal[s]
             counts[k] += 1 - 2 * np.int64(z[k])

@@ -34,11 +34,9 @@ from glfm.kernels.arrays import (
 from glfm.kernels.jit import Bits, Features, Floats, Ints, Rng, kernel
 from glfm.kernels.new_scores import draw_row_scores
 from glfm.kernels.random import exponential, integer_below, normal, uniform
+from glfm.kernels.row_bound import SLACK, dot, lay_bound, most_gain
 from glfm.kernels.row_cells import (
-    SLACK,
-    dot,
     draw_pseudo,
-    lay_tangent,
     list_cells,
     log_likelihood,
     row_scratch,
@@ -66,13 +64,13 @@ def _flip(
     """Draw each feature, and some random pairs of them, with the pseudo-observations integrated out.
 
     Pairs, because features that can replace each other would hold each other in place. Most proposals are
-    refused by `bound`, that of the log-likelihood by its tangent at the first means, from which a proposal
-    differs by a product of two vectors.
+    refused by the bound of `kernels.row_bound`, laid at the first means, or by its tangent alone, from which
+    a proposal differs by a product of two vectors.
     """
     weights, bias, mean, proposal = draw.weights, draw.bias, scratch.mean, scratch.proposal
-    n, slopes = z.size - bias, scratch.residual
-    here = log_likelihood(cells, mean, variance, excess, -np.inf)
-    bound = lay_tangent(cells, mean, variance, excess, here, slopes)
+    n, bound = z.size - bias, scratch.bound
+    start = lay_bound(cells, mean, variance, excess, bound)
+    here = tangent = start
     for i in range(n + max(n // 4, min(n, 4)) if n > 1 else n):
         k = other = bias + i
         if i >= n:
@@ -88,17 +86,19 @@ def _flip(
         needed = here - log_prior - math.log(1.0 / uniform(rng) - 1.0)
         if needed >= 0.0:  # more than any features can give
             continue
-        change = sign * dot(slopes, weights[k])
+        change = sign * dot(bound.slopes, weights[k])
         if other != k:
-            change += second * dot(slopes, weights[other])
-        if bound + change < needed - SLACK:
+            change += second * dot(bound.slopes, weights[other])
+        if tangent + change < needed - SLACK:
             continue
         for s in range(mean.size):
             proposal[s] = mean[s] + sign * weights[k, s] + second * weights[other, s]
+        if start + most_gain(cells, bound, proposal) < needed - SLACK:
+            continue
         there = log_likelihood(cells, proposal, variance, excess, needed)
         if there > needed:
             here = there
-            bound += change
+            tangent += change
             for s in range(mean.size):
                 mean[s] = proposal[s]
             z[k] = 1 - z[k]

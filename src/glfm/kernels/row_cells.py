@@ -12,21 +12,17 @@ import math
 
 import numpy as np
 
-from glfm.kernels.arrays import ARGMAX, CellBounds, ObservedCells, RowScratch
+from glfm.kernels.arrays import ARGMAX, CellBounds, ObservedCells, RowBound, RowScratch
 from glfm.kernels.gaussian import (
     draw_term,
     interval_log_mass,
-    interval_slopes,
     quick_cdf,
     quick_log_cdf,
-    quick_log_cdf_and_slope,
     truncated_normal,
 )
 from glfm.kernels.jit import Features, Floats, Rng, kernel
 from glfm.kernels.random import normal
 
-SLACK = 1e-3  # of a bound by a tangent, whose slopes are rounded
-_MOST_SLOPES = 200  # pseudo-columns of a row with a tangent
 _SMALL = 1e-3  # a running product is moved into the sum of logarithms below this
 _TRUSTED = 1e-5  # a mass from which `quick_cdf` gives it with eight digits
 _AT_ONCE = 8  # cells with two levels between two looks at whether the sum is already too small
@@ -53,6 +49,15 @@ def row_scratch(n_columns: int, n_pseudo: int) -> RowScratch:
         np.empty(n_pseudo),
         np.empty(n_pseudo),
         np.empty(n_pseudo),
+        RowBound(
+            np.empty(n_pseudo),
+            np.empty(n_pseudo),
+            np.empty(n_pseudo),
+            np.empty(n_pseudo),
+            np.empty(n_pseudo),
+            np.empty(n_pseudo),
+            np.empty(n_pseudo),
+        ),
         cells,
     )
 
@@ -287,67 +292,3 @@ def log_likelihood(
         return -np.inf
     total += math.log(product)
     return total + _log_likelihood_of_choices(cells, mean, variance, excess, needed - total)
-
-
-@kernel
-def dot(a: Floats, b: Floats) -> float:
-    """Return the product of two vectors."""
-    total = 0.0
-    for s in range(a.size):
-        total += a[s] * b[s]
-    return total
-
-
-@kernel
-def fill_slopes(cells: ObservedCells, mean: Floats, variance: float, excess: Floats, out: Floats) -> None:
-    """Fill `out` with about the derivatives of `log_likelihood` by the means; zero where nothing is observed.
-
-    The log-likelihood is concave in the means: it lies nowhere above its tangent.
-    """
-    for s in range(out.size):
-        out[s] = 0.0
-    for i in range(cells.n[0]):
-        s = cells.points[i]
-        out[s] = (cells.values[i, 0] - mean[s]) / (variance + cells.values[i, 1])
-    unit = 1.0 / math.sqrt(variance + 1.0)
-    for i in range(cells.n[1]):
-        s, factor = cells.pairs[i], cells.signs[i] * unit
-        out[s] = factor * quick_log_cdf_and_slope(mean[s] * factor)[1]
-    for i in range(cells.n[2]):
-        s, limits = cells.intervals[i], cells.limits
-        unit = 1.0 / math.sqrt(variance + limits[i, 2])
-        out[s] = interval_slopes(limits[i, 0], limits[i, 1], mean[s], unit)[1]
-    sd, choices = math.sqrt(variance), cells.choices
-    scale = 1.0 / sd
-    for i in range(cells.n[3]):
-        first, last, w = choices[i, 0], choices[i, 1], choices[i, 2]
-        top = excess[first] if w == last else mean[w] + excess[first] * sd
-        total = 0.0
-        for s in range(first, last + 1):  # the last level has mean 0 and variance 1
-            if s == w:
-                continue
-            is_last = s == last
-            factor = 1.0 if is_last else scale
-            slope = factor * quick_log_cdf_and_slope((top - (0.0 if is_last else mean[s])) * factor)[1]
-            total += slope
-            if not is_last:
-                out[s] = -slope
-        if w < last:
-            out[w] = total
-
-
-@kernel
-def lay_tangent(
-    cells: ObservedCells, mean: Floats, variance: float, excess: Floats, here: float, slopes: Floats
-) -> float:
-    """Fill the slopes of a tangent to the log-likelihood, which is `here`; return it.
-
-    Slopes of columns with hundreds of levels cost more than they save: there are none, and infinity, which
-    is a bound too, is returned.
-    """
-    if mean.size <= _MOST_SLOPES:
-        fill_slopes(cells, mean, variance, excess, slopes)
-        return here
-    for s in range(slopes.size):
-        slopes[s] = 0.0
-    return np.inf
