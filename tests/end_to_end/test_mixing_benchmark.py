@@ -177,7 +177,7 @@ def test_chains_that_agree_and_chains_that_do_not(modules):
     good, bad = agreement.judge(traces(0.0)), agreement.judge(traces(3.0))
     assert good["rhat"]["field"] < 1.02
     assert good["agree_after_seconds"] == pytest.approx(1.0 + 0.01 * good["agree_after_sweeps"])
-    assert good["ess_per_second"]["features"] == pytest.approx(good["ess"]["features"] / 16.0, rel=1e-2)
+    assert good["ess_per_second"]["features"] == pytest.approx(good["ess"]["features"] / 32.0, rel=1e-2)
     assert bad["rhat"]["field"] > 1.5
     assert bad["agree_after_sweeps"] is None
     assert bad["agree_after_seconds"] is None

@@ -93,7 +93,14 @@ def test_a_last_level_that_widens_is_found_out(is_right: bool, monkeypatch: pyte
         shrink = 1.0 if is_right else np.sqrt((variance + 1.0) / (2.0 * variance))
         return right(cells, shrink * mean, variance, excess, needed)
 
+    def start(cells: ObservedCells, mean: Any, variance: float, excess: Any, bound: Any) -> float:
+        bound.slopes[:] = bound.single[:] = 0.0
+        return widened(cells, mean, variance, excess, -np.inf)
+
     monkeypatch.setattr(cells_out, "log_likelihood", widened)
+    monkeypatch.setattr(cells_out, "lay_bound", start)
+    monkeypatch.setattr(cells_out, "most_gain", lambda *_: 0.0)
+    monkeypatch.setattr(cells_out, "SLACK", np.inf)  # nothing is refused by a bound
     monkeypatch.setattr(glfm.sampling.shard, "sweep_cells_out", cells_out.sweep_cells_out)
     found = scores(WIDE, 60_000)
     if is_right:

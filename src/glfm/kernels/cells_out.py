@@ -82,6 +82,23 @@ def pair_up(
 
 
 @kernel
+def partner(rng: Rng, i: int, n_features: int, z: Bits, in_use: FeaturesInUse, pair: Ints) -> int:
+    """Return with which feature the one of proposal `i` is flipped: itself means alone, -1 not at all.
+
+    Each is flipped alone; then with the one whose weights are nearly parallel, of which a row should have
+    one, or both or none if they are turned round; then with any other.
+    """
+    k = in_use.order[i % n_features]
+    if i < n_features:
+        return k
+    if i < 2 * n_features:
+        j = pair[k]
+        return -1 if j < 0 or (in_use.gram[j, k] > 0.0) == (z[j] == z[k]) else j
+    j = in_use.order[integer_below(rng, n_features)]
+    return -1 if j == k else j
+
+
+@kernel
 def flip_shared(
     rng: Rng,
     z: Bits,
@@ -103,23 +120,13 @@ def flip_shared(
     each alone is worse than both. Flips of single features hardly ever lead out of either. Most proposals
     are refused by the bound of `kernels.row_bound`, laid at the first means, or by its tangent alone.
     """
-    W, order, elsewhere, log_odds = in_use.weights, in_use.order, in_use.elsewhere, in_use.log_odds
+    W, elsewhere, log_odds = in_use.weights, in_use.elsewhere, in_use.log_odds
     mean, proposal, bound, n_features = scratch.mean, scratch.proposal, scratch.bound, width - bias
     start = lay_bound(cells, mean, variance, excess, bound)
     here = tangent = start
     for i in range(3 * n_features):
-        k = order[i % n_features]
-        if i < n_features:
-            j = k
-        elif i < 2 * n_features:
-            j = pair[k]
-            if j < 0 or (in_use.gram[j, k] > 0.0) == (z[j] == z[k]):
-                continue
-        else:
-            j = order[integer_below(rng, n_features)]
-            if j == k:
-                continue
-        if counts[k] - z[k] + elsewhere[k] < 1 or counts[j] - z[j] + elsewhere[j] < 1:
+        k, j = in_use.order[i % n_features], partner(rng, i, n_features, z, in_use, pair)
+        if j < 0 or counts[k] - z[k] + elsewhere[k] < 1 or counts[j] - z[j] + elsewhere[j] < 1:
             continue
         sign = 1.0 - 2.0 * z[k]
         sign_too = 1.0 - 2.0 * z[j] if j != k else 0.0
