@@ -5,19 +5,22 @@
 Everything is measured in one run, and sweeps are reported as ratios to a floor measured beside them, in the same
 process on one thread: the time of NumPy's Z.T @ Y, Z @ B and standard_normal for as many pseudo-observations as the
 sweep draws, and of SciPy's log_ndtr for every row, column with levels or counts, and feature, once: that of the row step with
-pseudo-observations integrated out. A sweep is the default one, with all its steps.
+pseudo-observations integrated out. Beside it stands a floor that counts log_ndtr as often as such a cell needs it: once
+for every level but one, twice for an interval. A sweep is the default one, with all its steps.
 """
 
 from __future__ import annotations
 
 import argparse
+import inspect
 import json
 import os
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -81,9 +84,11 @@ def measure(kinds: list[Kind], n_rows: int, n_features: int, repeats: int) -> di
     n_drawn = n_rows * sum(kind.n_pseudo for kind in kinds)
     normals = np.empty(n_drawn)
 
-    places = rng.standard_normal((n_rows, len(kinds)))  # all columns are discrete
+    # All columns are discrete.
+    n_functions = sum(kind.n_free if kind.name == "categorical" else 2 for kind in kinds)
+    once, each = (rng.standard_normal((n_rows, n)) for n in (len(kinds), n_functions))
 
-    def floor() -> None:
+    def floor(places: np.ndarray) -> None:
         Z.T @ state.Y
         Z @ state.B
         rng.standard_normal(out=normals)
@@ -91,7 +96,7 @@ def measure(kinds: list[Kind], n_rows: int, n_features: int, repeats: int) -> di
             special.log_ndtr(places)
 
     parts = dict.fromkeys(PARTS, 0.0)
-    sweeps, floors = [], []
+    sweeps, floors, full_floors = [], [], []
     for _ in range(repeats):  # side by side, so that both see the same machine
         total = 0.0
         for _ in range(2):  # some moves are made every other sweep
@@ -116,7 +121,8 @@ def measure(kinds: list[Kind], n_rows: int, n_features: int, repeats: int) -> di
             state.sweep += 1
         sweeps.append(0.5 * total)
         Z = np.ascontiguousarray(state.Z[:, : state.width], dtype=np.float64)
-        floors.append(best(floor, 1))
+        floors.append(best(lambda: floor(once), 1))
+        full_floors.append(best(lambda: floor(each), 1))
     sweep, ground = min(sweeps), min(floors)  # what the machine needs when nobody disturbs it
     return {
         "rows": n_rows,
@@ -125,6 +131,7 @@ def measure(kinds: list[Kind], n_rows: int, n_features: int, repeats: int) -> di
         "sweep_ms": 1e3 * sweep,
         "floor_ms": 1e3 * ground,
         "ratio": sweep / ground,
+        "full_ratio": sweep / min(full_floors),
         **{f"{name}_share": part / sum(parts.values()) for name, part in parts.items()},
     }
 
@@ -168,6 +175,48 @@ def small() -> float:
             sampler.sweep(state)
 
     return 1e3 * best(many, 5)
+
+
+@contextmanager
+def timed(owner: type, name: str, spent: dict[str, float]) -> Iterator[None]:
+    """Add up the processor seconds of a method."""
+    there = inspect.getattr_static(owner, name)
+    is_class_method = isinstance(there, classmethod)
+    function = there.__func__ if is_class_method else there
+
+    def measured(*known: object, **named: object) -> object:
+        begin = time.process_time()
+        try:
+            return function(*known, **named)
+        finally:
+            spent[name] += time.process_time() - begin
+
+    setattr(owner, name, classmethod(measured) if is_class_method else measured)
+    try:
+        yield
+    finally:
+        setattr(owner, name, there)
+
+
+def surroundings() -> list[dict[str, float]]:
+    """Return what a fit of one chain costs beside its start and its sweeps, as a share of the sweeps.
+
+    That is reading the table, keeping the draws, and everything that watches the chain.
+    """
+    import glfm
+
+    out = []
+    for kinds, n_rows in ((MIXED, 1_000), (BINARY, 10_000)):
+        problem, _ = simulated(kinds, n_rows, 10)
+        schema = {name: kind if kind.name != "count" else "count" for name, kind in problem.kinds.items()}
+        frame, spent = _frame(problem), dict.fromkeys(("start", "sweep"), 0.0)
+        with timed(State, "start", spent), timed(CollapsedSampler, "sweep", spent):
+            begin = time.process_time()
+            glfm.GLFM(schema, n_chains=1, random_state=0, progress=False).fit(frame)
+            total = time.process_time() - begin
+        around = total - spent["start"] - spent["sweep"]
+        out.append({"rows": n_rows, "columns": len(kinds), "share": around / spent["sweep"]})
+    return out
 
 
 def threshold_ess() -> dict[str, float]:
@@ -348,17 +397,22 @@ def main() -> None:
 
     cases = [(BINARY, 43_000, 20), (BINARY, 10_000, 10), (BINARY, 10_000, 20), (MIXED, 1_000, 10)]
     result["sweeps"] = []
-    print(f"{'rows':>8} {'features':>8} {'sweep ms':>9} {'floor ms':>9} {'ratio':>6}  {'/'.join(PARTS)}")
+    print(
+        f"{'rows':>8} {'features':>8} {'sweep ms':>9} {'floor ms':>9} {'ratio':>6} {'full':>6}  {'/'.join(PARTS)}"
+    )
     for kinds, n_rows, n_features in cases:
         row = measure(kinds, n_rows, n_features, 15)
         result["sweeps"].append(row)
         shares = "/".join(f"{row[f'{p}_share']:.0%}" for p in PARTS)
         print(
-            f"{n_rows:8} {n_features:8} {row['sweep_ms']:9.2f} {row['floor_ms']:9.2f} {row['ratio']:6.2f}  {shares}",
+            f"{n_rows:8} {n_features:8} {row['sweep_ms']:9.2f} {row['floor_ms']:9.2f} {row['ratio']:6.2f} {row['full_ratio']:6.2f}  {shares}",
             flush=True,
         )
     result["small_us"] = small()
     print(f"three rows: {result['small_us']:.0f} microseconds per sweep", flush=True)
+    result["surroundings"] = surroundings()
+    shown = ", ".join(f"{r['rows']} x {r['columns']} {r['share']:.1%}" for r in result["surroundings"])
+    print(f"around the sweeps: {shown}", flush=True)
     result["exponents"] = growth(options.quick)
     print("exponents: " + ", ".join(f"{k} {v:.2f}" for k, v in result["exponents"].items()), flush=True)
     result["memory"] = memory(100_000 if options.quick else 1_000_000)

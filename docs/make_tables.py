@@ -126,20 +126,26 @@ def performance() -> str:
         f"Machine: {machine(found['machine'])}."
         + (" A quick run: growth in rows from 5,000 to 80,000 only." if found["quick"] else ""),
         "",
-        "| rows | columns | features | sweep / floor | target | features given Y, moves, weights, births, cells out |",
-        "|---:|---|---:|---:|---:|---|",
+        "| rows | columns | features | sweep / floor | target | sweep / full floor | features given Y, moves, weights, births, cells out |",
+        "|---:|---|---:|---:|---:|---:|---|",
     ]
     kinds = ["55 with two levels"] * 3 + ["20 mixed"]
     for r, columns, bound in zip(found["sweeps"], kinds, (0.45, 0.45, 0.45, 1.0), strict=True):
         steps = ("features", "moves", "weights", "births", "cells")
         parts = ", ".join(f"{r[f'{step}_share']:.0%}" for step in steps)
         lines.append(
-            f"| {r['rows']:,} | {columns} | {r['features']} | {r['ratio']:.2f} | {bound} | {parts} |"
+            f"| {r['rows']:,} | {columns} | {r['features']} | {r['ratio']:.2f} | {bound} | "
+            f"{r['full_ratio']:.2f} | {parts} |"
         )
     grow, memory, new = (found[key] for key in ("exponents", "memory", "new_rows"))
     lines += [
         "",
         f"- A sweep over three rows takes {found['small_us']:.0f} µs.",
+        "- Reading the table, keeping draws and watching the chain take "
+        + " and ".join(
+            f"{r['share']:.1%} of the sweeps ({r['rows']:,} x {r['columns']})" for r in found["surroundings"]
+        )
+        + ".",
         f"- Cost grows like rows^{grow['rows']:.2f}"
         + (" (5,000 to 500,000)" if not found["quick"] else "")
         + f", columns^{grow['columns']:.2f} (10 to 80; the last step alone columns^{grow['columns, cells']:.2f}), "

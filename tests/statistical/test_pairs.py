@@ -51,7 +51,9 @@ def visited(pairs: Pairs) -> Any:
     for i in range(N_FLIPS):
         pairs(z, 4, 0, counts, in_use, True, pair)
         sum_weights(WEIGHTS, z, scratch.mean)
-        cells_out.flip_shared(rng, z, 4, 0, counts, in_use, pair, observed, 1.0, np.zeros(N_COLUMNS), scratch)
+        cells_out.flip_shared(
+            rng, z, 4, 0, counts, in_use, pair, np.empty(4), observed, 1.0, np.zeros(N_COLUMNS), scratch
+        )
         found[i * N_BATCHES // N_FLIPS, int(z @ (1, 2, 4, 8))] += N_BATCHES / N_FLIPS
     return found
 
@@ -81,9 +83,16 @@ def test_a_row_visits_features_as_often_as_enumerated(pairs: Pairs) -> None:
     assert worst < 4.0 if pairs is cells_out.pair_up else worst > 8.0
 
 
-def alone(rng: Any, i: int, n_features: int, z: Any, in_use: FeaturesInUse, pair: Any) -> int:
-    """In the place of `partner`: every feature is flipped alone."""
-    return int(in_use.order[i]) if i < n_features else -1
+class Itself:
+    """In the place of a random feature, the one that looks for another: they are asked for in order."""
+
+    def __init__(self) -> None:
+        self.next = 0
+
+    def __call__(self, rng: Any, n: int) -> int:
+        here = self.next
+        self.next = (here + 1) % n
+        return here
 
 
 @pytest.mark.parametrize("is_paired", [True, False])
@@ -96,7 +105,8 @@ def test_halves_of_a_feature_are_joined_by_pairs_alone(
     table = problem([Real(**PLAIN, noise_variance=0.25)] * 12, X, bias=True)
     if not is_paired:
         run_plainly(monkeypatch, cells_out, "sweep_cells_out", "flip_shared")
-        monkeypatch.setattr(cells_out, "partner", alone)
+        monkeypatch.setattr(cells_out, "pair_up", lambda *known: known[-1].fill(-1))
+        monkeypatch.setattr(cells_out, "integer_below", Itself())
         monkeypatch.setattr(glfm.sampling.shard, "sweep_cells_out", cells_out.sweep_cells_out)
     halves = np.column_stack([has & half, has & ~half])
     sampler, state = CellsOut(table), State.start(table, np.random.SeedSequence(1), halves)

@@ -20,7 +20,7 @@ from glfm.kernels.arrays import CellBounds, FeaturePrior, FeaturesInUse, Observe
 from glfm.kernels.gaussian import truncated_normal
 from glfm.kernels.jit import Bits, Codes, Floats, Ints, Rng, kernel
 from glfm.kernels.random import integer_below, uniform
-from glfm.kernels.row_bound import SLACK, dot, lay_bound, most_gain
+from glfm.kernels.row_bound import SLACK, lay_bound, most_gain, tangent_rises
 from glfm.kernels.row_cells import (
     draw_choices,
     draw_others,
@@ -82,23 +82,6 @@ def pair_up(
 
 
 @kernel
-def partner(rng: Rng, i: int, n_features: int, z: Bits, in_use: FeaturesInUse, pair: Ints) -> int:
-    """Return with which feature the one of proposal `i` is flipped: itself means alone, -1 not at all.
-
-    Each is flipped alone; then with the one whose weights are nearly parallel, of which a row should have
-    one, or both or none if they are turned round; then with any other.
-    """
-    k = in_use.order[i % n_features]
-    if i < n_features:
-        return k
-    if i < 2 * n_features:
-        j = pair[k]
-        return -1 if j < 0 or (in_use.gram[j, k] > 0.0) == (z[j] == z[k]) else j
-    j = in_use.order[integer_below(rng, n_features)]
-    return -1 if j == k else j
-
-
-@kernel
 def flip_shared(
     rng: Rng,
     z: Bits,
@@ -107,6 +90,7 @@ def flip_shared(
     counts: Ints,
     in_use: FeaturesInUse,
     pair: Ints,
+    rises: Floats,
     cells: ObservedCells,
     variance: float,
     excess: Floats,
@@ -118,15 +102,27 @@ def flip_shared(
     becomes "the other but not the one" where their weights have the same direction, "both" becomes "neither"
     where they have opposite ones. Then each with any other: a row may rest where two features are wrong, and
     each alone is worse than both. Flips of single features hardly ever lead out of either. Most proposals
-    are refused by the bound of `kernels.row_bound`, laid at the first means, or by its tangent alone.
+    are refused by the bound of `kernels.row_bound`, laid at the first means, or by its tangent alone;
+    `rises` is room for how that changes with each feature.
     """
-    W, elsewhere, log_odds = in_use.weights, in_use.elsewhere, in_use.log_odds
+    W, order, elsewhere, log_odds = in_use.weights, in_use.order, in_use.elsewhere, in_use.log_odds
     mean, proposal, bound, n_features = scratch.mean, scratch.proposal, scratch.bound, width - bias
     start = lay_bound(cells, mean, variance, excess, bound)
     here = tangent = start
+    tangent_rises(bound, W, width, rises)
     for i in range(3 * n_features):
-        k, j = in_use.order[i % n_features], partner(rng, i, n_features, z, in_use, pair)
-        if j < 0 or counts[k] - z[k] + elsewhere[k] < 1 or counts[j] - z[j] + elsewhere[j] < 1:
+        k = order[i % n_features]
+        if i < n_features:
+            j = k
+        elif i < 2 * n_features:
+            j = pair[k]
+            if j < 0 or (in_use.gram[j, k] > 0.0) == (z[j] == z[k]):
+                continue
+        else:
+            j = order[integer_below(rng, n_features)]
+            if j == k:
+                continue
+        if counts[k] - z[k] + elsewhere[k] < 1 or counts[j] - z[j] + elsewhere[j] < 1:
             continue
         sign = 1.0 - 2.0 * z[k]
         sign_too = 1.0 - 2.0 * z[j] if j != k else 0.0
@@ -134,9 +130,7 @@ def flip_shared(
         needed = here - log_prior - math.log(1.0 / uniform(rng) - 1.0)
         if needed >= 0.0:  # more than any features can give
             continue
-        change = sign * dot(bound.slopes, W[k])
-        if j != k:
-            change += sign_too * dot(bound.slopes, W[j])
+        change = sign * rises[k] + sign_too * rises[j]
         if tangent + change < needed - SLACK:
             continue
         for s in range(mean.size):
@@ -262,7 +256,7 @@ def sweep_cells_out(
     S, capacity = rows.Y.shape[1], rows.Z.shape[1]
     Z, Y, inv_sd, counts, pinned = rows.Z, rows.Y, rows.inv_sd, rows.counts, rows.pinned
     W, elsewhere, low, high = in_use.weights, in_use.elsewhere, cells.low, cells.high
-    scratch, excess = row_scratch(cells.form.size, S), np.empty(S)
+    scratch, excess, rises = row_scratch(cells.form.size, S), np.empty(S), np.empty(capacity)
     mean, s2 = scratch.mean, prior.weight_variance
     rng_before, z_before = np.empty(4, np.uint64), np.empty(capacity, np.uint8)
     pair, is_paired = np.empty(capacity, np.int64), False
@@ -284,7 +278,7 @@ def sweep_cells_out(
         if own > 0 or not is_paired:
             pair_up(z, width, prior.bias, counts, in_use, is_guest, pair)
         here = flip_shared(
-            rng, z, width, prior.bias, counts, in_use, pair, observed, variance, excess, scratch
+            rng, z, width, prior.bias, counts, in_use, pair, rises, observed, variance, excess, scratch
         )
         born = 0
         if is_guest:

@@ -34,7 +34,7 @@ from glfm.kernels.arrays import (
 from glfm.kernels.jit import Bits, Features, Floats, Ints, Rng, kernel
 from glfm.kernels.new_scores import draw_row_scores
 from glfm.kernels.random import exponential, integer_below, normal, uniform
-from glfm.kernels.row_bound import SLACK, dot, lay_bound, most_gain
+from glfm.kernels.row_bound import SLACK, lay_bound, most_gain, tangent_rises
 from glfm.kernels.row_cells import (
     draw_pseudo,
     list_cells,
@@ -64,13 +64,14 @@ def _flip(
     """Draw each feature, and some random pairs of them, with the pseudo-observations integrated out.
 
     Pairs, because features that can replace each other would hold each other in place. Most proposals are
-    refused by the bound of `kernels.row_bound`, laid at the first means, or by its tangent alone, from which
-    a proposal differs by a product of two vectors.
+    refused by the bound of `kernels.row_bound`, laid at the first means, or by its tangent alone.
     """
     weights, bias, mean, proposal = draw.weights, draw.bias, scratch.mean, scratch.proposal
     n, bound = z.size - bias, scratch.bound
     start = lay_bound(cells, mean, variance, excess, bound)
     here = tangent = start
+    rises = np.empty(z.size)
+    tangent_rises(bound, weights, z.size, rises)
     for i in range(n + max(n // 4, min(n, 4)) if n > 1 else n):
         k = other = bias + i
         if i >= n:
@@ -86,9 +87,7 @@ def _flip(
         needed = here - log_prior - math.log(1.0 / uniform(rng) - 1.0)
         if needed >= 0.0:  # more than any features can give
             continue
-        change = sign * dot(bound.slopes, weights[k])
-        if other != k:
-            change += second * dot(bound.slopes, weights[other])
+        change = sign * rises[k] + second * rises[other]
         if tangent + change < needed - SLACK:
             continue
         for s in range(mean.size):

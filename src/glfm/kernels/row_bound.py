@@ -18,12 +18,13 @@ _HALF = 0.4995  # of a curvature, which is rounded
 
 
 @kernel
-def dot(a: Floats, b: Floats) -> float:
-    """Return the product of two vectors."""
-    total = 0.0
-    for s in range(a.size):
-        total += a[s] * b[s]
-    return total
+def tangent_rises(bound: RowBound, weights: Floats, width: int, out: Floats) -> None:
+    """Compute how the tangent changes with each of the first `width` features, or rows of `weights`."""
+    for k in range(width):
+        total = 0.0
+        for s in range(weights.shape[1]):
+            total += bound.slopes[s] * weights[k, s]
+        out[k] = total
 
 
 @kernel
