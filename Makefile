@@ -20,7 +20,7 @@ $(ALIKE): export NPY_DISABLE_CPU_FEATURES = X86_V4 AVX512_ICL AVX512_SPR
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lint format types unit test test-slow test-reliability golden test-minimal test-lowest test-python dist demo demos bench bench-heldout bench-imputation bench-kinds bench-mixing bench-agreement bench-scale paper-missing study-prostate study-disorders study-counties studies docs notebooks pictures clean
+.PHONY: help setup lint format types unit test test-slow test-reliability golden test-minimal test-lowest test-python dist demo demos bench bench-heldout bench-imputation bench-kinds bench-mixing bench-converged bench-agreement bench-scale paper-missing study-prostate study-disorders study-counties studies docs notebooks pictures clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -140,6 +140,10 @@ bench-kinds: $(STAMP) ## guessed kinds beside stated ones, of public tables (a m
 # Chain by chain, and those that are there are left alone: make bench-mixing ARGS="--tables clinic images --jobs 2"
 bench-mixing: $(FRESH) ## whether chains find known features and agree (hours; needs GLFM_DATA)
 	$(BIN)/python benchmarks/mixing.py $(if $(QUICK),--quick --output $(VENV)/mixing-quick.json) $(if $(OTHER),--other $(OTHER)) $(ARGS)
+	$(BIN)/python docs/make_tables.py
+
+bench-converged: $(FRESH) ## whether chains of real tables agree within five minutes each (half an hour; needs GLFM_DATA)
+	$(BIN)/python benchmarks/converged.py $(ARGS)
 	$(BIN)/python docs/make_tables.py
 
 # Table by table, and those that are there are left alone: make bench-agreement ARGS="--tables clinic prostate"

@@ -13,7 +13,7 @@ from glfm.kernels.random import fork
 from glfm.kinds import KINDS
 from glfm.kinds.categorical import Categorical
 from glfm.sampling.collapsed import CollapsedSampler
-from glfm.sampling.messages import BirthMessage, FlipMessage
+from glfm.sampling.messages import BirthMessage, FitMessage, FittedFeature, FlipMessage
 from glfm.sampling.parallel import ParallelSweep, shard_bounds
 from glfm.sampling.parameters import draw_alpha, draw_weights, given_of
 from glfm.sampling.priors import Priors
@@ -149,17 +149,31 @@ def test_a_bias_that_is_shared_too_often_is_found_out(monkeypatch: pytest.Monkey
         check(scores(TABLES[SHARED], 1, FEW, seed=1))
 
 
-def test_births_that_are_never_empty_are_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_births_that_never_leave_their_seed_out_are_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     right = Shard.judge_birth
 
-    def wrong(shard: Shard, message: BirthMessage) -> tuple[float, int]:
+    def wrong(shard: Shard, message: BirthMessage) -> tuple[float, int, bool]:
         found = right(shard, message)
-        while found[1] == 0:
+        while not found[2]:
             message.rng[:] = fork(message.rng)
             found = right(shard, message)
         return found
 
     monkeypatch.setattr(Shard, "judge_birth", wrong)
+    with pytest.raises(AssertionError, match="quantities are off"):
+        check(scores(REFERENCE, 1, FEW, seed=1))
+
+
+def test_deaths_from_any_row_are_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The number of rows that have a feature belongs to the ratio because a death starts at one of them."""
+    right = Shard.fit_feature
+
+    def wrong(shard: Shard, message: FitMessage) -> FittedFeature | None:
+        found = right(shard, message)
+        n_with = int(shard.count(message.birth.feature + 1)[-1])
+        return found if found is None or message.birth.is_born else found._replace(n_free=n_with)
+
+    monkeypatch.setattr(Shard, "fit_feature", wrong)
     with pytest.raises(AssertionError, match="quantities are off"):
         check(scores(REFERENCE, 1, FEW, seed=1))
 

@@ -376,7 +376,8 @@ class Birth(NamedTuple):
     """The birth or death of a feature, in units of the noise.
 
     `weights` are those of the other features, zero in the place of one that dies; `new` those of the feature
-    itself; `share` is the probability that a row has it; `feature` is its column of Z.
+    itself; `share` is the probability that a row has it; `feature` is its column of Z; `seed` is the row from
+    which its fit starts, -1 in other shards than its own.
     """
 
     weights: Floats
@@ -384,6 +385,7 @@ class Birth(NamedTuple):
     share: float
     feature: int
     is_born: bool
+    seed: int
 
 
 class FeatureLists(NamedTuple):

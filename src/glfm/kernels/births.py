@@ -16,7 +16,7 @@ import numpy as np
 from glfm.kernels.arrays import Birth, CellBounds, Rows
 from glfm.kernels.cells_out import keep_excess, write_levels
 from glfm.kernels.jit import Features, Floats, Ints, Rng, kernel
-from glfm.kernels.random import fork, gamma, normal, uniform
+from glfm.kernels.random import fork, gamma, integer_below, normal, uniform
 from glfm.kernels.row_cells import draw_choices, list_cells, log_likelihood, row_scratch, sum_weights
 from glfm.kernels.row_slopes import row_slopes
 
@@ -43,12 +43,16 @@ def residuals(
 
 
 @kernel
-def choose_rows(rng: Rng, free: Ints, most: int) -> Ints:
-    """Return at most so many of the rows, in random order."""
+def choose_rows(rng: Rng, free: Ints, seeds: Ints, most: int) -> Ints:
+    """Return at most so many of the rows, in random order; the first is one of `seeds`, some of the rows."""
     left = free.copy()
-    n = min(most, left.size)
+    n, first = min(most, left.size), seeds[integer_below(rng, seeds.size)]
     for i in range(n):
-        j = i + min(int(uniform(rng) * (left.size - i)), left.size - i - 1)
+        j = i + integer_below(rng, left.size - i)
+        if i == 0:
+            j = 0
+            while left[j] != first:
+                j += 1
         left[i], left[j] = left[j], left[i]
     return left[:n]
 
@@ -157,11 +161,12 @@ def propose_feature(
 @kernel
 def sweep_birth(
     rng: Rng, rows: Rows, cells: CellBounds, sd: Floats, birth: Birth, start: int, stop: int, settle: bool
-) -> tuple[float, int]:
+) -> tuple[float, int, bool]:
     """Judge the birth or death of a feature by the rows from `start` to before `stop`; `cells` are theirs.
 
     Return the log of the product over the rows of 1 - share + share R, R the ratio of the probabilities of
-    the row's cells with and without the feature, and how many rows have it. In a birth these are drawn.
+    the row's cells with and without the feature, how many rows have it, and whether the row of its seed has.
+    In a birth these are drawn.
 
     If the move is to `settle`, with the random stream that judged it, Z changes; and with a row's features
     its pseudo-observations of cells with more than two levels, which later steps read.
@@ -171,7 +176,7 @@ def sweep_birth(
     scratch, excess = row_scratch(cells.form.size, S), np.empty(S)
     without, beside = scratch.mean, scratch.proposal
     rng_levels = fork(rng)
-    total, m = 0.0, 0
+    total, m, is_seeded = 0.0, 0, False
     for n in range(start, stop):
         if rows.pinned[n]:
             total += math.log1p(-share)
@@ -193,8 +198,9 @@ def sweep_birth(
         if birth.is_born:
             has = math.log(uniform(rng)) < math.log(share) + log_ratio - part
         m += 1 if has else 0
+        is_seeded |= has and n == birth.seed
         if settle and has:
             rows.Z[n, k] = 1 if birth.is_born else 0
             draw_choices(rng_levels, observed, beside if birth.is_born else without, 1.0, excess, scratch.y)
             write_levels(observed, scratch.y, rows.inv_sd, rows.Y[n])
-    return total, m
+    return total, m, is_seeded

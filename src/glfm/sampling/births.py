@@ -28,9 +28,12 @@ def move_births(
     """Propose, a fixed number of times, that a feature be born or that one die; then that the bias be shared.
 
     Each is a Metropolis step given weights, noise and thresholds. The feature has weights w, and every row
-    has it with probability pi: its rows are integrated out, and drawn once it is accepted. Weights and pi of
-    a birth are drawn around a fit to what the other features leave unexplained in some rows; a death is
-    judged by what the same fit, made without the feature, would have proposed.
+    has it with probability pi: its rows are integrated out but for how many there are, and drawn with it.
+    Weights and pi of a birth are drawn around a fit to what the other features leave unexplained in some
+    rows. It starts at one of them, the seed; a birth that leaves its seed without the feature is refused. A
+    death is judged by what the same fit, made without the feature from one of its rows, would have proposed.
+    (A seed that knew nothing of the feature would hardly ever be one of its rows if these are few: small
+    features would hardly be born or die.)
 
     Pseudo-observations are integrated out but for the excess of cells with more than two levels, see
     `kernels.row_cells`. Those of other cells are not drawn: the caller does.
@@ -88,20 +91,25 @@ class _Births:
 
     def propose_birth(self) -> None:
         """Propose a feature at a random place."""
-        shared, width = self._shared, self._shared.width
-        if width >= self._prior.max_width:
+        shared, prior, width = self._shared, self._prior, self._shared.width
+        if width >= prior.max_width:
             return
         weights = shared.B * self._given.inv_sd
-        birth, fitted = self._fit(Birth(weights, np.zeros(weights.shape[1]), 0.5, width, True))
+        chosen = integer_below(shared.rng, self._shards.n_shards)
+        birth, fitted = self._fit(Birth(weights, np.zeros(weights.shape[1]), 0.5, width, True, -1), chosen)
+        if fitted is None:
+            return
         log_ratio = self._log_ratio(birth, fitted)
-        screened = _screen(fitted.log_likelihood + log_ratio)
+        screened = _screen(fitted.log_likelihood + log_ratio - math.log(prior.n_rows * birth.share))
         if not self._accepts(screened):
             return
-        messages = self._messages(birth)
+        messages = self._messages(birth, chosen)
         found = self._shards.call_each(Shard.judge_birth, messages)
-        log_ratio += math.fsum(one[0] for one in found)
         rows = [one[1] for one in found]
-        if not self._accepts(log_ratio - screened) or sum(rows) == 0:
+        if not any(one[2] for one in found):  # there would be no way back
+            return
+        log_ratio += math.fsum(one[0] for one in found) - math.log(sum(rows))
+        if not self._accepts(log_ratio - screened):
             return
         self._shards.send_each(Shard.settle_birth, messages)
         self._place(birth.new / self._given.inv_sd, rows)
@@ -112,20 +120,23 @@ class _Births:
         if width == prior.bias:
             return
         k = prior.bias + integer_below(shared.rng, width - prior.bias)
-        m = float(sum(int(one[k]) for one in self.counts))
+        rows = [int(one[k]) for one in self.counts]
+        m = float(sum(rows))
         share = gamma(shared.rng, m)
         share /= share + gamma(shared.rng, prior.n_rows - m + 1.0)
         weights = shared.B * self._given.inv_sd
         new = weights[k].copy()
         weights[k] = 0.0
-        birth, fitted = self._fit(Birth(weights, new, float(share), k, False))
+        chosen = int(np.searchsorted(np.cumsum(rows), integer_below(shared.rng, sum(rows)), side="right"))
+        birth, fitted = self._fit(Birth(weights, new, float(share), k, False, -1), chosen)
+        assert fitted is not None
         log_ratio = self._log_ratio(birth, fitted)
-        screened = _screen(fitted.log_likelihood + log_ratio)
+        screened = _screen(fitted.log_likelihood + log_ratio - math.log(prior.n_rows * birth.share))
         if not self._accepts(-screened):
             return
-        messages = self._messages(birth)
+        messages = self._messages(birth, chosen)
         found = self._shards.call_each(Shard.judge_birth, messages)
-        log_ratio += math.fsum(one[0] for one in found)
+        log_ratio += math.fsum(one[0] for one in found) - math.log(m)
         if self._accepts(screened - log_ratio):
             self._shards.send_each(Shard.settle_birth, messages)
             self._rearrange(all_but(k, width))
@@ -157,29 +168,32 @@ class _Births:
     def _accepts(self, log_ratio: float) -> bool:
         return math.log(uniform(self._shared.rng)) < log_ratio
 
-    def _fit(self, birth: Birth) -> tuple[Birth, FittedFeature]:
-        """Fit a feature given the others and a seed, which chooses rows of a shard to fit it to."""
-        shared, n_shards = self._shared, self._shards.n_shards
-        chosen = integer_below(shared.rng, n_shards)
-        known = fork(shared.rng), birth, self._given
-        messages = [FitMessage(*known, is_chosen=i == chosen) for i in range(n_shards)]
+    def _fit(self, birth: Birth, chosen: int) -> tuple[Birth, FittedFeature | None]:
+        """Fit a feature, given the others, to rows of a shard; None: all of these are pinned."""
+        known = fork(self._shared.rng), birth, self._given
+        messages = [FitMessage(*known, is_chosen=i == chosen) for i in range(self._shards.n_shards)]
         fitted = self._shards.call_each(Shard.fit_feature, messages)[chosen]
-        assert fitted is not None
-        return birth._replace(new=fitted.weights, share=fitted.share), fitted
+        if fitted is None:
+            return birth, None
+        return birth._replace(new=fitted.weights, share=fitted.share, seed=fitted.seed), fitted
 
     def _log_ratio(self, birth: Birth, fitted: FittedFeature) -> float:
-        """Return the log ratio by which a birth is accepted, but for its likelihood; of a death, its reverse.
+        """Return the log ratio by which a birth is accepted, but for its rows; of a death, its reverse.
 
-        Births and deaths are proposed equally often.
+        What the rows add is their likelihood, and minus the logarithm of how many have the feature. Births
+        and deaths are proposed equally often; a birth starts at any free row of any shard, a death at one of
+        the rows that have the feature.
         """
         prior = self._prior
         n_features = self._shared.width - prior.bias + int(birth.is_born)  # with this one
         log_ratio = log_prior(birth.new, birth.share, prior.alpha, prior.weight_variance)
+        log_ratio += math.log(self._shards.n_shards * fitted.n_free)
         return log_ratio - fitted.log_density - math.log(n_features)
 
-    def _messages(self, birth: Birth) -> list[BirthMessage]:
-        rng, n_shards = self._shared.rng, self._shards.n_shards
-        return [BirthMessage(fork(rng), birth, self._given) for _ in range(n_shards)]
+    def _messages(self, birth: Birth, chosen: int) -> list[BirthMessage]:
+        rng, elsewhere = self._shared.rng, birth._replace(seed=-1)
+        births = [birth if i == chosen else elsewhere for i in range(self._shards.n_shards)]
+        return [BirthMessage(fork(rng), one, self._given) for one in births]
 
     def _place(self, weights: FloatArray, rows: Sequence[int]) -> None:
         """Give the feature that stands behind the others, with so many rows of each shard, a random place."""

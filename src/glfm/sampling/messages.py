@@ -152,12 +152,15 @@ class FittedFeature(NamedTuple):
     """Weights of a feature in units of the noise, and the probability that a row has it.
 
     `log_density` is that of proposing both, `log_likelihood` about the log-likelihood ratio of the feature.
+    The fit starts at the row `seed`, one of `n_free` rows of the shard.
     """
 
     weights: FloatArray
     share: float
     log_density: float
     log_likelihood: float
+    seed: int
+    n_free: int
 
 
 class BirthMessage(NamedTuple):

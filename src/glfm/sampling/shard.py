@@ -250,10 +250,12 @@ class Shard:
 
     def fit_feature(self, message: FitMessage) -> FittedFeature | None:
         """Fit a feature to what the others leave unexplained in some rows, if this shard is chosen."""
-        if not message.is_chosen:
-            return None
         problem, birth, rng = self.problem, message.birth, message.rng.copy()
-        chosen = choose_rows(rng, problem.free_rows, _MOST_FITTED)
+        if not (message.is_chosen and problem.free_rows.size):
+            return None
+        # A feature that dies is fitted from one of its rows, as if it had been born from there.
+        seeds = problem.free_rows if birth.is_born else np.flatnonzero(self.Z[:, birth.feature])
+        chosen = choose_rows(rng, problem.free_rows, seeds, _MOST_FITTED)
         cells = self._cells_of(chosen, message.given.theta)
         r, c = np.empty((chosen.size, problem.n_pseudo)), np.empty((chosen.size, problem.n_pseudo))
         residuals(self.Z, chosen, birth.weights, cells, message.given.sd, r, c)
@@ -261,10 +263,10 @@ class Shard:
         found = propose_feature(
             rng, r, c, prior.weight_variance, prior.n_rows, birth.is_born, new, birth.share
         )
-        return FittedFeature(new, *found)
+        return FittedFeature(new, *found, seed=int(chosen[0]), n_free=problem.free_rows.size)
 
-    def judge_birth(self, message: BirthMessage) -> tuple[float, int]:
-        """Return the log-likelihood ratio of a feature, its rows integrated out, and how many have it."""
+    def judge_birth(self, message: BirthMessage) -> tuple[float, int, bool]:
+        """Return the log-likelihood ratio of a feature, how many rows have it, and whether its seed has."""
         return self._sweep_birth(message, settle=False)
 
     def settle_birth(self, message: BirthMessage) -> None:
@@ -273,15 +275,15 @@ class Shard:
             self._make_room(message.birth.feature + 1)
         self._sweep_birth(message, settle=True)
 
-    def _sweep_birth(self, message: BirthMessage, settle: bool) -> tuple[float, int]:
+    def _sweep_birth(self, message: BirthMessage, settle: bool) -> tuple[float, int, bool]:
         problem, rng, given = self.problem, message.rng.copy(), message.given
         no_counts = np.zeros(0, dtype=np.int64)
         rows = Rows(self.Z, no_counts, self.Y, given.inv_sd, *problem.holes, problem.pinned_rows)
-        log_ratio, m = 0.0, 0
+        log_ratio, m, is_seeded = 0.0, 0, False
         for begin, end, cells in self._cells(given.theta):
-            part, have = sweep_birth(rng, rows, cells, given.sd, message.birth, begin, end, settle)
-            log_ratio, m = log_ratio + part, m + have
-        return log_ratio, m
+            part, have, seeded = sweep_birth(rng, rows, cells, given.sd, message.birth, begin, end, settle)
+            log_ratio, m, is_seeded = log_ratio + part, m + have, is_seeded or seeded
+        return log_ratio, m, is_seeded
 
     def is_finite(self, message: None) -> bool:
         """Whether the pseudo-observations are numbers."""
