@@ -1,4 +1,4 @@
-"""Do the chains of real tables agree if they run until they do, for five minutes at most?
+"""Whether the chains of real tables agree if they run until they do, for five minutes at most.
 
     GLFM_DATA=... python benchmarks/converged.py [--tables ...] [--minutes 5]
 

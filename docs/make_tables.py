@@ -20,7 +20,6 @@ RESULTS = ROOT / "benchmarks" / "results"
 sys.path.insert(0, str(ROOT / "benchmarks"))
 import agreement
 import choices_report
-import converged
 import heldout_seeds
 import imputation_figure
 import imputation_report
@@ -194,7 +193,6 @@ BLOCKS: list[tuple[Path, str, Callable[[], str]]] = [
     (HERE / "kinds.md", "kinds", kinds_report.page),
     (HERE / "mixing.md", "agreement", agreement.page),
     (HERE / "mixing.md", "mixing", mixing_report.page),
-    (HERE / "mixing.md", "converged", converged.page),
     (HERE / "performance.md", "speed", performance),
     (HERE / "performance.md", "first-hour", first_hour),
     (HERE / "performance.md", "scale", scale),
