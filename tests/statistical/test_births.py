@@ -103,7 +103,7 @@ def scores(problem: LocalProblem, n_shards: int, n_sweeps: int, seed: int) -> pd
 
 @pytest.mark.parametrize("table", SOME)
 def test_chain_has_the_enumerated_posterior(table: str) -> None:
-    check(scores(TABLES[table], 1, FEW, seed=1))
+    check(scores(TABLES[table], 1, FEW, seed=2))
 
 
 def test_chain_of_three_shards_has_the_enumerated_posterior() -> None:
@@ -115,7 +115,7 @@ def test_first_decisions_change_nothing(table: str, monkeypatch: pytest.MonkeyPa
     """With no margin, all births and deaths are judged by the rows of the fit first."""
     monkeypatch.setattr(glfm.sampling.births, "MARGIN", 0.0)
     monkeypatch.setattr(glfm.sampling.births, "TRUST", 1.0)
-    check(scores(TABLES[table], 1, FEW, seed=1))
+    check(scores(TABLES[table], 1, FEW, seed=2))
 
 
 @pytest.mark.slow

@@ -189,11 +189,11 @@ def draw_numbers(ax: Axes, table: pd.DataFrame, scale: Scale, look: Look = style
                 {"marker": "o", "markersize": 2.0} if is_whole and at.size <= MOST_STEMS else {}
             )
             artists += ax.plot(at, heights[:, i + 1], linewidth=1.3, **line, **dots)
-    top = _readable_top(heights)
+    top = _readable_top(heights) if at.size else 0.0  # nothing but atoms
     ax.set_ylim(0.0, top if top > 0 else 1.0)
-    if is_few:
+    if at.size and is_few:
         ax.set_xlim(at[0] - 0.6, at[-1] + 0.6)
-    elif at[-1] > at[0]:
+    elif at.size and at[-1] > at[0]:
         ax.set_xlim(at[0], at[-1])
     atoms = table[is_atom].astype(np.float64)
     atoms = atoms[atoms.max(axis=1) >= _NO_STRIP]

@@ -33,10 +33,10 @@ BRIEF = {
     **QUICK,
     "n_warmup": 3,
     "n_draws": 2,
-}  # nine where draws of rows of the fit are to be those of new rows
+}  # ten where draws of rows of the fit are to be those of new rows
 
 
-@parametrize_with_checks([glfm.Imputer(**BRIEF), glfm.GLFM(**{**BRIEF, "n_warmup": 9}, progress=False)])
+@parametrize_with_checks([glfm.Imputer(**BRIEF), glfm.GLFM(**{**BRIEF, "n_warmup": 10}, progress=False)])
 def test_what_scikit_learn_asks(estimator, check):
     check(estimator)
 
