@@ -144,7 +144,6 @@ bench-mixing: $(FRESH) ## whether chains find known features and agree (hours; n
 
 bench-converged: $(FRESH) ## whether chains of real tables agree within five minutes each (half an hour; needs GLFM_DATA)
 	$(BIN)/python benchmarks/converged.py $(ARGS)
-	$(BIN)/python docs/make_tables.py
 
 # Table by table, and those that are there are left alone: make bench-agreement ARGS="--tables clinic prostate"
 bench-agreement: $(FRESH) ## whether two seeds report the same features, and true ones (an hour; needs GLFM_DATA)

@@ -50,24 +50,6 @@ def run(name: str, minutes: float) -> dict[str, Any]:
     }
 
 
-def page() -> str:
-    """Return the table of the docs."""
-    lines = json.loads(RESULTS.read_text())["fits"]
-    commits = sorted({str(line["commit"])[:7] for line in lines})
-    out = [
-        f"One fit of each table (commit `{'`, `'.join(commits)}`), on two cores.",
-        "",
-        "| table | sweeps of each of 4 chains | minutes | R-hat, log-likelihood | features | co-activation | field | ESS, log-likelihood | field |",
-        "|---|---:|---:|---:|---:|---:|---:|---:|---:|",
-    ]
-    for line in lines:
-        rhats = " | ".join(f"{line['rhat'][quantity]:.2f}" for quantity in SHOWN)
-        ess = " | ".join(f"{line['ess'][quantity]:.0f}" for quantity in ("log-likelihood", "field"))
-        name = f"{line['table']}, {line['rows']:,} x {line['columns']}"
-        out.append(f"| {name} | {line['sweeps']:,} | {line['seconds'] / 60:.1f} | {rhats} | {ess} |")
-    return "\n".join(out)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
