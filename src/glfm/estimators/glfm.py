@@ -23,6 +23,7 @@ from glfm.estimators.changing import Changing
 from glfm.estimators.completing import Completing
 from glfm.estimators.exploring import Exploring
 from glfm.estimators.facts import facts_of
+from glfm.estimators.rounds import run_rounds
 from glfm.estimators.samples import affordable_sample, asked_sample, can_be_sampled
 from glfm.estimators.tables import open_table
 from glfm.frames.frame import Frame
@@ -46,8 +47,6 @@ from glfm.schema import Schema
 from glfm.schema.conditions import Unseen, check_unseen
 from glfm.storage.checkpoints import Checkpointing
 from glfm.storage.model_files import Stage, read_model, write
-
-_MOST_ROUNDS = 5  # until="converged": the first run, and four times twice as many sweeps again
 
 
 class GLFM(Exploring, Completing, Asking, Changing, MixedTableEstimator):
@@ -195,7 +194,8 @@ class GLFM(Exploring, Completing, Asking, Changing, MixedTableEstimator):
             changed: the fit stops when its time is out, and can be resumed.
         until
             "converged": while the chains disagree (an R-hat of 1.05 or more), what was drawn becomes warm-up
-            and the chains go on for twice as many sweeps, up to four times; then a warning says so.
+            and the chains go on for twice as many sweeps, until the time budget is used up, or four times if
+            there is none; then a warning says so.
         sample
             How many rows, chosen at random, the chains are run over, for large tables. What describes a table
             (`features`, `report`, ...) then speaks of these rows; what is asked of every row (`impute`,
@@ -341,40 +341,15 @@ class GLFM(Exploring, Completing, Asking, Changing, MixedTableEstimator):
         preparation: Preparation | None,
     ) -> bool:
         """Run the chains, and again for longer while they should converge; return whether that was done."""
-        begin, chains = time.monotonic(), fit.chains
-        until_converged = stage.until == "converged"
-        first = min(stage.round, _MOST_ROUNDS - 1) if until_converged else 0
-        for more in range(first, _MOST_ROUNDS if until_converged else 1):
-            kept = [chain.draws for chain in chains]
-            if more > first:
-                for chain in chains:
-                    chain.extend(chain.schedule.after(1), forget=True)
-                if keeper is not None:
-                    keeper.start_round(more)
-            left = None if time_budget is None else max(time_budget - (time.monotonic() - begin), 1e-3)
-            finished = False
-            try:
-                finished = engine.run(chains, self.n_jobs, self.progress, left, keeper, preparation)
-            finally:
-                # If interrupted, keep the draws of the previous round.
-                if more > first and not finished:
-                    for chain, draws in zip(chains, kept, strict=True):
-                        chain.draws, chain.holds_warmup = draws, True
-                self._hold(fit.with_chains(chains))
-            if not finished:
-                return False
-            good = not until_converged or self.diagnostics().converged
-            if keeper is not None and (good or more == _MOST_ROUNDS - 1):
-                keeper.finish(chains)
-            if good:
-                return True
-        warnings.warn(
-            f"The chains have not converged after {chains[0].state.sweep} sweeps each, the most that "
-            f'until="converged" makes. {self.diagnostics().verdict}',
-            FitWarning,
-            stacklevel=4,
+        return run_rounds(
+            fit.chains,
+            stage,
+            time_budget,
+            lambda left: engine.run(fit.chains, self.n_jobs, self.progress, left, keeper, preparation),
+            lambda: self._hold(fit.with_chains(fit.chains)),
+            self.diagnostics,
+            keeper,
         )
-        return True
 
     def fit_transform(self, X: Any, y: None = None, **fit_params: Any) -> Any:
         """Fit, and return the probability of each feature for each row of the fit."""

@@ -14,9 +14,13 @@ from glfm.kernels.random import gamma, normal
 def are_finite(Y: Floats, B: Floats, variance: Floats) -> bool:
     """Whether the squares of cells and weights have a finite sum, and noise variances are positive."""
     noise = variance.tolist()
-    return (
-        all(one > 0.0 for one in noise) and float(np.vdot(Y, Y)) + float(np.vdot(B, B)) + sum(noise) < np.inf
-    )
+    return all(one > 0.0 for one in noise) and _squared(Y) + _squared(B) + sum(noise) < np.inf
+
+
+def _squared(values: Floats) -> float:
+    """Return the sum of squares, without linear algebra, whose threads would busily wait for more."""
+    flat = values.ravel()
+    return float(np.einsum("i,i->", flat, flat))
 
 
 def is_increasing(theta: Floats) -> bool:

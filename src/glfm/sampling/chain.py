@@ -169,6 +169,25 @@ class Chain:
         if forget:
             self.draws = []
 
+    def rejoin(self, before: Schedule, draws: list[Draw]) -> None:
+        """Keep every second draw of the round before with those of this one, which are twice as far apart.
+
+        Parameters
+        ----------
+        before
+            The schedule of the round before.
+        draws
+            What was kept in it.
+        """
+        odd = before.n_draws % 2  # then the first draw falls between two of the common steps
+        joined = [*draws[1 + odd :: 2], *self.draws]
+        self.draws = [replace(draw, index=i) for i, draw in enumerate(joined)]
+        self.schedule = Schedule(
+            before.n_warmup + odd * before.thin,
+            before.n_draws // 2 + self.schedule.n_draws,
+            self.schedule.thin,
+        )
+
     def keep_warmup(self) -> None:
         """Keep the present state, of warm-up, as a draw until the chain goes on."""
         self.holds_warmup = True

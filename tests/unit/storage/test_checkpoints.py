@@ -113,26 +113,57 @@ class TestResume:
         assert_same_draws(resumed.draws_, whole.draws_)
 
 
-def test_stopped_in_a_later_round(frame, monkeypatch):
-    """The draws are those of the round before; they go when the new round goes on."""
-    settings = {**SETTINGS, "n_warmup": 0, "thin": 1, "n_jobs": 2}
+def fit_in_sweeps(frame, settings, n_sweeps, monkeypatch):
+    """Fit until convergence in the time of so many sweeps and a half a round."""
     seen = threading.local()
 
     def monotonic():  # each chain has a clock of its own, which strikes with every sweep
         seen.time = getattr(seen, "time", 0) + 1
         return seen.time
 
-    monkeypatch.setattr("glfm.sampling.engine.time", types.SimpleNamespace(monotonic=monotonic))
-    for room in ("estimators.glfm", "sampling.pace"):  # where the clock of the machine would be asked
-        monkeypatch.setattr(f"glfm.{room}.time", types.SimpleNamespace(monotonic=lambda: 0.0))
-    monkeypatch.setattr("glfm.estimators.glfm.can_be_sampled", lambda *_: False)
-    model = fit(frame, settings, until="converged", time_budget=5.5)  # 4 sweeps, then 6 of 8
-    monkeypatch.undo()
-    assert [chain.state.sweep for chain in model.fit_.chains] == [10, 10]
-    assert_same_draws(model.draws_, fit(frame, settings).draws_)
+    with monkeypatch.context() as patch:
+        patch.setattr("glfm.sampling.engine.time", types.SimpleNamespace(monotonic=monotonic))
+        for room in (
+            "estimators.rounds",
+            "estimators.glfm",
+            "sampling.pace",
+        ):  # which ask the machine's clock
+            patch.setattr(f"glfm.{room}.time", types.SimpleNamespace(monotonic=lambda: 0.0))
+        patch.setattr("glfm.estimators.glfm.can_be_sampled", lambda *_: False)
+        return fit(frame, settings, until="converged", time_budget=n_sweeps + 0.5)
+
+
+LATER = {**SETTINGS, "n_warmup": 0, "thin": 1, "n_jobs": 2}
+
+
+@pytest.mark.parametrize("n_draws", [4, 5])
+def test_stopped_in_a_later_round(frame, n_draws, monkeypatch):
+    """Every second draw of the round before is kept with those since, which are as far apart."""
+    model = fit_in_sweeps(frame, LATER | {"n_draws": n_draws}, 5, monkeypatch)  # one round, then 6 sweeps
+    assert [chain.state.sweep for chain in model.fit_.chains] == [n_draws + 6] * 2
+    every = fit(frame, LATER | {"n_draws": 3 * n_draws + 2}).draws_.by_chain()
+    apart = [draws[1 + n_draws % 2 :: 2] for draws in every]
+    known = [[replace(draw, index=i) for i, draw in enumerate(draws)] for draws in apart]
+    n_kept = n_draws // 2 + 3
+    for draws, wanted in zip(model.draws_.by_chain(), known, strict=True):
+        assert_same_draws(draws, wanted[:n_kept])
+    for draws, wanted in zip(model.continue_fit(1).draws_.by_chain(), known, strict=True):
+        assert_same_draws(draws, wanted)
+
+
+def test_stopped_before_a_later_round_has_draws(frame, monkeypatch):
+    """The draws are those of the round before; they go when the new round goes on."""
+    # Of every round there is time for four sweeps and a half: of the third for one draw too few.
+    model = fit_in_sweeps(frame, LATER | {"thin": 8, "n_draws": 1}, 9, monkeypatch)
+    assert_same_draws(model.draws_, fit(frame, LATER | {"thin": 8, "n_draws": 1}).draws_)
     model.continue_fit(3)
-    assert [chain.state.sweep for chain in model.fit_.chains] == [18, 18]
     assert [len(draws) for draws in model.draws_.by_chain()] == [4, 4]
+
+
+def test_a_budget_buys_more_rounds(frame, monkeypatch):
+    """There are as many rounds as there is time for, and no bound of five."""
+    model = fit_in_sweeps(frame, LATER | {"n_draws": 2}, 70, monkeypatch)
+    assert model.fit_.chains[0].state.sweep > 2 * (2**5 - 1)
 
 
 def changed(frame: pd.DataFrame, row: int, column: str, value: object) -> pd.DataFrame:
