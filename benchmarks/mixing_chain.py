@@ -55,7 +55,7 @@ class Watch:
     """What is noted of a chain after each of its sweeps."""
 
     def __init__(self, table: mixing_tables.Table, sweeps: int) -> None:
-        self.truth, self.warmup = table.Z, warmup_of(sweeps)
+        self.truth, self.best, self.warmup = table.Z, table.guesses, warmup_of(sweeps)
         rng = np.random.default_rng(0)
         n_rows = len(table.frame)
         self.rows = rng.integers(n_rows, size=N_CELLS)
@@ -120,13 +120,17 @@ class Watch:
             line[f"{name}_after"] = {t: round(float(traces[name][t - 1]), digits) for t in grid}
         if self.truth is not None:
             line["likeness_after"] = {t: rounded(each) for t, each in self.likeness.items()}
-            line["likeness"] = rounded(likeness_of_votes(self.truth, self.votes / (sweeps - self.warmup)))
+            said = self.votes > 0.5 * (sweeps - self.warmup)  # by most sweeps
+            pairs = zip(self.truth.T, said.T, strict=True)
+            line["likeness"] = rounded(np.array([mixing_tables.correlation(*pair) for pair in pairs]))
+            line["only_one_is_right"] = only_one_is_right(self.truth, self.best, said)
         return line
 
 
-def likeness_of_votes(truth: np.ndarray, share: np.ndarray) -> np.ndarray:
-    """Return the correlation of each true feature with what most sweeps say of it."""
-    return np.array([mixing_tables.correlation(t, s > 0.5) for t, s in zip(truth.T, share.T, strict=True)])
+def only_one_is_right(truth: np.ndarray, best: np.ndarray, said: np.ndarray) -> list[list[int]]:
+    """Return, per feature, in how many rows the best guess alone is right, and in how many what sweeps say is."""
+    right, ours = best == truth, said == truth
+    return np.stack([(right & ~ours).sum(axis=0), (ours & ~right).sum(axis=0)], axis=1).tolist()
 
 
 def rounded(values: np.ndarray) -> list[float]:

@@ -50,11 +50,12 @@ class Made(NamedTuple):
 
 
 class Table(NamedTuple):
-    """What a chain is given, and the true features where they are known."""
+    """What a chain is given; where they are known the true features, and the best guesses of them."""
 
     frame: pd.DataFrame
     schema: dict[str, Any] | None
     Z: np.ndarray | None
+    guesses: np.ndarray | None = None
 
     @property
     def digest(self) -> str:
@@ -104,18 +105,22 @@ def of_largest(winner: np.ndarray, location: np.ndarray) -> np.ndarray:
 
 
 def bound(made: Made) -> np.ndarray:
-    """Return how alike the true features and the best guesses of one who knows all parameters are.
+    """Return the correlation of the true features with the best guesses of one who knows all parameters."""
+    return np.array([correlation(*pair) for pair in zip(made.Z.T, guesses(made).T, strict=True)])
 
-    Given the true weights, noise and shares, the posterior of a row's features given its cells is enumerated
-    over all combinations. The guess of a feature is its more probable value, the others summed out; the bound
-    is its correlation with the truth over rows. One who has to learn the weights does not do better on average.
+
+def guesses(made: Made) -> np.ndarray:
+    """Return the best guesses, rows x features, of one who knows the true weights, noise and shares.
+
+    The posterior of a row's features given its cells is enumerated over all combinations; the guess of a
+    feature is its more probable value, the others summed out. One who has to learn the weights does not do
+    better on average.
     """
     n_features = made.Z.shape[1]
     configurations = (np.arange(2**n_features)[:, None] >> np.arange(n_features)) & 1 == 1
     prior = np.where(configurations, np.log(made.shares), np.log1p(-made.shares)).sum(axis=1)
     post = special.softmax(made.evidence(configurations) + prior, axis=1)
-    guess = post @ configurations > 0.5
-    return np.array([correlation(made.Z[:, k], guess[:, k]) for k in range(n_features)])
+    return post @ configurations > 0.5
 
 
 def correlation(a: np.ndarray, b: np.ndarray) -> float:
@@ -326,7 +331,7 @@ def open_table(name: str, quick: bool) -> Table:
     """Make or load a table; a quick one has few rows."""
     if name in MADE:
         made = make(name, quick)
-        return Table(made.frame, made.schema, made.Z)
+        return Table(made.frame, made.schema, made.Z, guesses(made))
     if name in PACKAGED:
         return packaged(name)
     from glfm import datasets

@@ -77,6 +77,7 @@ def test_script_runs_and_goes_on(modules, tmp_path):
     about = found["tables"]["images"]
     assert about["features"] == len(about["bound"]) == 4
     assert all(0.8 < bound <= 1.0 for bound in about["bound"])
+    assert np.shape(chains["this", 0]["only_one_is_right"]) == (4, 2)
     agreement = about["agreement"]["this"]
     assert [seed for seed, _ in agreement["chains"]] == [0, 1]
     for measure in ("rhat", "ess", "ess_per_second"):
@@ -136,6 +137,21 @@ def test_likeness_by_hand(modules):
     for k, n in enumerate((5, 6, 94, 95)):
         share[:n, k] = True
     assert chain.n_large(share) == 2
+
+
+def test_rows_that_only_one_has_right(modules):
+    chain, report = modules["chain"], modules["report"]
+    truth = np.zeros((200, 2), dtype=bool)
+    best, said = truth.copy(), truth.copy()
+    best[:3, 0] = said[2:10, 0] = True  # wrong are three rows, and eight
+    said[:50, 1] = True
+    alone = chain.only_one_is_right(truth, best, said)
+    assert alone == [[7, 2], [50, 0]]
+    about = {"features": 1, "bound": [0.99]}
+    line = {"large": 1.0, "likeness": [0.93]}
+    assert not report.finds_all(line | {"only_one_is_right": alone[:1]}, about)
+    assert report.finds_all(line | {"only_one_is_right": alone[:1]}, about, up_to_chance=True)
+    assert not report.finds_all(line | {"only_one_is_right": alone[1:]}, about, up_to_chance=True)
 
 
 def test_evidence_sums_to_one(modules):
@@ -198,6 +214,7 @@ def made_up(modules, likeness: float) -> dict:
         "large": 4.0,
         "sweep_ms": 1.0,
         "likeness": [likeness] * 4,
+        "only_one_is_right": [[20, 1]] * 4,
     }
     line |= {"likeness_after": {str(t): [likeness] * 4 for t in chain.AFTER}}
     return {
@@ -233,7 +250,7 @@ def test_page_claims_nothing_of_what_was_not_run_whole(modules, tmp_path):
     page = report.page(path)
     assert "Not run" not in page
     assert "commit `0123456`" in page
-    assert page.count("8 of 8 |") == len(modules["tables"].MADE)
+    assert page.count("8 of 8 | 8 of 8 |") == len(modules["tables"].MADE)
     assert "on 6 of 6 tables" in page
     path.write_text(json.dumps(made_up(modules, 0.93)))
-    assert report.page(path).count("0 of 8 |") == len(modules["tables"].MADE)
+    assert report.page(path).count("0 of 8 | 0 of 8 |") == len(modules["tables"].MADE)
