@@ -12,7 +12,7 @@ export PYTHONDONTWRITEBYTECODE =
 
 # Tests compute alike on every processor: kernels for a generic one, NumPy and linear algebra without what only some
 # have. So they pass or fail everywhere, and golden draws hold wherever the versions of the libraries are the same.
-ALIKE := unit test test-python test-slow test-reliability golden notebooks
+ALIKE := unit test test-python test-slow test-reliability bench-exactness golden notebooks
 $(ALIKE): export NUMBA_CPU_NAME = generic
 ifeq ($(shell uname -m),x86_64)
 $(ALIKE): export OPENBLAS_CORETYPE = Haswell
@@ -20,7 +20,7 @@ $(ALIKE): export NPY_DISABLE_CPU_FEATURES = X86_V4 AVX512_ICL AVX512_SPR
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lint format types unit test test-slow test-reliability golden test-minimal test-lowest test-python dist demo demos bench bench-heldout bench-imputation bench-kinds bench-mixing bench-converged bench-agreement bench-scale paper-missing study-prostate study-disorders study-counties studies docs notebooks pictures clean
+.PHONY: help setup lint format types unit test test-slow test-reliability golden test-minimal test-lowest test-python dist demo demos bench bench-heldout bench-imputation bench-kinds bench-mixing bench-converged bench-exactness bench-agreement bench-scale paper-missing study-prostate study-disorders study-counties studies docs notebooks pictures clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -144,6 +144,12 @@ bench-mixing: $(FRESH) ## whether chains find known features and agree (hours; n
 
 bench-converged: $(FRESH) ## whether chains of real tables agree within five minutes each (half an hour; needs GLFM_DATA)
 	$(BIN)/python benchmarks/converged.py $(ARGS)
+	$(BIN)/python docs/make_tables.py
+
+bench-exactness: $(COMPILED) ## every statistical test, short and long, and the table of what each found (half an hour)
+	$(BIN)/python benchmarks/exactness_report.py --begin
+	GLFM_SCORES=$(CURDIR)/benchmarks/results/exactness.jsonl $(BIN)/pytest -n 2 --dist worksteal -m "not reliability" tests/statistical
+	$(BIN)/python docs/make_tables.py
 
 # Table by table, and those that are there are left alone: make bench-agreement ARGS="--tables clinic prostate"
 bench-agreement: $(FRESH) ## whether two seeds report the same features, and true ones (an hour; needs GLFM_DATA)

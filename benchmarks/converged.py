@@ -50,6 +50,25 @@ def run(name: str, minutes: float) -> dict[str, Any]:
     }
 
 
+def page(path: Path = RESULTS) -> str:
+    """Return the table of docs/mixing.md."""
+    if not path.exists():
+        return "Not run yet."
+    fits = json.loads(path.read_text())["fits"]
+    commits = ", ".join(sorted({f"`{line['commit'][:7]}`" for line in fits}))
+    head = ["table", "converged", "seconds", "sweeps of a chain", *(f"R-hat, {q}" for q in SHOWN)]
+    head += [f"ESS, {q}" for q in SHOWN]
+    rows = [head, ["---", "---", *["---:"] * (len(head) - 2)]]
+    for line in fits:
+        size = f"{line['table']}, {line['rows']:,} x {line['columns']}"
+        numbers = [f"{line['rhat'][q]:.3f}" for q in SHOWN] + [f"{line['ess'][q]:.0f}" for q in SHOWN]
+        yes = "yes" if line["converged"] else "no"
+        rows.append([size, yes, f"{line['seconds']:.0f}", f"{line['sweeps']:,}", *numbers])
+    return f"Fits of commit {commits}, seed 0, on two cores.\n\n" + "\n".join(
+        f"| {' | '.join(row)} |" for row in rows
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter

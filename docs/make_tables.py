@@ -20,10 +20,13 @@ RESULTS = ROOT / "benchmarks" / "results"
 sys.path.insert(0, str(ROOT / "benchmarks"))
 import agreement
 import choices_report
+import converged
+import exactness_report
 import heldout_seeds
 import imputation_figure
 import imputation_report
 import kinds_report
+import mixing_figure
 import mixing_report
 import paper_missing_report
 import refinement_report
@@ -185,6 +188,7 @@ def scale() -> str:
 BLOCKS: list[tuple[Path, str, Callable[[], str]]] = [
     (ROOT / "CONTRIBUTING.md", "layers", layers),
     (HERE / "design" / "code.md", "layers", layers),
+    (HERE / "exactness.md", "exactness", exactness_report.page),
     (HERE / "heldout.md", "heldout", heldout_seeds.page),
     (HERE / "heldout.md", "paper-missing", paper_missing_report.page),
     (HERE / "imputation.md", "imputation", imputation_report.page),
@@ -193,6 +197,7 @@ BLOCKS: list[tuple[Path, str, Callable[[], str]]] = [
     (HERE / "kinds.md", "kinds", kinds_report.page),
     (HERE / "mixing.md", "agreement", agreement.page),
     (HERE / "mixing.md", "mixing", mixing_report.page),
+    (HERE / "mixing.md", "converged", converged.page),
     (HERE / "performance.md", "speed", performance),
     (HERE / "performance.md", "first-hour", first_hour),
     (HERE / "performance.md", "scale", scale),
@@ -220,6 +225,7 @@ def main() -> None:
     for page, name, write in BLOCKS:
         page.write_text(filled(page, name, write), encoding="utf-8")
     imputation_figure.draw()
+    mixing_figure.draw()
     paper_missing_report.draw()
 
 
