@@ -48,6 +48,8 @@ def begin() -> None:
 
 def page(path: Path = RESULTS) -> str:
     """Return the table."""
+    if not path.exists():
+        return "Not run yet."
     about, *lines = [json.loads(line) for line in path.read_text().splitlines()]
     rows = []
     for file, subject in SUBJECTS.items():

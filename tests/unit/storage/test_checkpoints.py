@@ -137,7 +137,7 @@ LATER = {**SETTINGS, "n_warmup": 0, "thin": 1, "n_jobs": 2}
 
 
 @pytest.mark.parametrize("n_draws", [4, 5])
-def test_stopped_in_a_later_round(frame, n_draws, monkeypatch):
+def test_stopped_in_a_later_round(frame, n_draws, monkeypatch, tmp_path):
     """Every second draw of the round before is kept with those since, which are as far apart."""
     model = fit_in_sweeps(frame, LATER | {"n_draws": n_draws}, 5, monkeypatch)  # one round, then 6 sweeps
     assert [chain.state.sweep for chain in model.fit_.chains] == [n_draws + 6] * 2
@@ -147,8 +147,10 @@ def test_stopped_in_a_later_round(frame, n_draws, monkeypatch):
     n_kept = n_draws // 2 + 3
     for draws, wanted in zip(model.draws_.by_chain(), known, strict=True):
         assert_same_draws(draws, wanted[:n_kept])
-    for draws, wanted in zip(model.continue_fit(1).draws_.by_chain(), known, strict=True):
-        assert_same_draws(draws, wanted)
+    loaded = glfm.load(model.save(tmp_path / "model.glfm"))
+    for one in (model, loaded):
+        for draws, wanted in zip(one.continue_fit(1).draws_.by_chain(), known, strict=True):
+            assert_same_draws(draws, wanted)
 
 
 def test_stopped_before_a_later_round_has_draws(frame, monkeypatch):
