@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from glfm.analysis.components import Components, Whitened, correlations, match_axes
 from glfm.analysis.field import Field, FittedRows, Located
 from glfm.frames.column import FloatArray
+from glfm.kernels.threads import one_blas_thread
 from glfm.posterior.fit import Fit
 from glfm.posterior.spacing import spaced
 from glfm.sampling.problem import LocalProblem
@@ -136,6 +137,7 @@ class _Lines(NamedTuple):
 class Consensus:
     """The axes of a fit, those that are reproduced first, each by how much it explains."""
 
+    @one_blas_thread()
     def __init__(self, fit: Fit, found: FoundAxes | None = None) -> None:
         self.fit = fit
         self._field = Field(fit, None if found is None else found.scales)
@@ -320,6 +322,7 @@ class Consensus:
     def _reported_lines(self) -> _Lines:
         return self._lines(self._reported)
 
+    @one_blas_thread()
     def activations(self, rows: Located) -> FloatArray:
         """Return the share of draws in which each row has each feature, and its mean place on scales."""
         out = np.zeros((rows.n_rows, self.n_reported))

@@ -13,6 +13,7 @@ from glfm.analysis.influence import influence
 from glfm.analysis.mutual_information import mutual_information
 from glfm.errors import SchemaError, check_mass
 from glfm.frames.column import FloatArray
+from glfm.kernels.threads import one_blas_thread
 from glfm.kinds.outcomes import Outcomes
 from glfm.posterior.fit import Fit
 from glfm.posterior.spacing import spaced, thinned
@@ -32,6 +33,7 @@ class Dependence:
         self._draws = thinned(fit.draws, _MOST_DRAWS)
 
     @cached_property
+    @one_blas_thread()
     def information(self) -> FloatArray:
         """Mutual information, draws x columns x columns; of a large table from 4,000 rows, evenly spaced."""
         rows = spaced(self._problem.n_rows, _MOST_ROWS)
@@ -39,6 +41,7 @@ class Dependence:
         return np.array([mutual_information(self._problem, draw, outcomes, rows) for draw in self._draws])
 
     @cached_property
+    @one_blas_thread()
     def shared(self) -> FloatArray:
         """Draws x columns x columns: 1 where a feature matters to both columns, else 0.
 

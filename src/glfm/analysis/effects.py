@@ -14,6 +14,7 @@ from glfm.analysis.consensus import Consensus
 from glfm.frames.column import FloatArray
 from glfm.frames.dtypes import object_array
 from glfm.frames.times import format_days
+from glfm.kernels.threads import one_blas_thread
 from glfm.kinds.base import Kind
 from glfm.posterior.fit import Fit
 from glfm.posterior.spacing import spaced
@@ -70,6 +71,7 @@ class _Cells:
         return np.split(every, len(weights))
 
 
+@one_blas_thread()
 def contrasts(consensus: Consensus, mass: float = 0.9) -> pd.DataFrame:
     """Return how the observed cells of rows with each feature differ from those without; see `GLFM.effects`.
 

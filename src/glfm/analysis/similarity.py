@@ -14,6 +14,7 @@ from glfm.analysis.influence import influence
 from glfm.errors import SchemaError
 from glfm.frames.column import FloatArray
 from glfm.kernels.likeness import add_likeness
+from glfm.kernels.threads import one_blas_thread
 from glfm.posterior.fit import Fit
 from glfm.posterior.row_choice import is_table, positions, read_rows
 from glfm.posterior.rows import NewRows, Rows, TrainingRows
@@ -26,6 +27,7 @@ _MOST_CELLS = 10**8  # of a matrix of similarities
 _ROUNDING = 1e-9  # which must neither make nor break a tie of rows that are the same
 
 
+@one_blas_thread()
 def similarities(
     fit: Fit, rows: Rows, which: NDArray[np.intp], columns: Sequence[int] | None = None
 ) -> FloatArray:

@@ -10,20 +10,18 @@ Chains start apart: the analysis begins at random, cuts are shifted, and some fe
 
 from __future__ import annotations
 
-import threading
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
-from threadpoolctl import threadpool_limits
 
 from glfm.frames.column import FloatArray
 from glfm.kernels.jit import Rng
 from glfm.kernels.random import uniform
+from glfm.kernels.threads import one_blas_thread
 from glfm.sampling.problem import LocalProblem, Problem
 
 MOST_ROWS = 5000  # of the sample in which features are looked for
@@ -34,7 +32,6 @@ _STANDS_OUT = 1.02  # variance of a component, in units of that of columns shuff
 _RESTARTS = 2  # of each contrast
 _MOST_ALIKE = 0.7  # correlation of two sources from which on one of them is enough
 _LEFT_OUT = 0.1  # probability that a feature is left out
-_BLAS = threading.Lock()  # the number of BLAS threads is the process's: whoever sets it must also restore it
 
 
 class StartFeatures(NamedTuple):
@@ -46,13 +43,6 @@ class StartFeatures(NamedTuple):
     means: FloatArray
     directions: FloatArray  # pseudo-columns x features
     cuts: FloatArray
-
-
-@contextmanager
-def one_blas_thread() -> Iterator[None]:
-    """Use one thread of linear algebra: the bits must not depend on how many there are."""
-    with _BLAS, threadpool_limits(1, user_api="blas"):
-        yield
 
 
 def draw_seed(rng: Rng) -> int:
