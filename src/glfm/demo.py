@@ -33,7 +33,7 @@ def run(
     n_chains: int = 4,
     n_warmup: int = 200,
     n_draws: int = 100,
-    thin: int = 6,
+    thin: int = 10,
     seed: int = 0,
     progress: bool = True,
     echo: Callable[[str], object] = print,
