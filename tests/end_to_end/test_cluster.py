@@ -399,7 +399,7 @@ class InterruptedLater(Interrupted):
 
 def test_partitions_until_converged(client, odd, files, tmp_path, monkeypatch):
     """Rounds go on from the folder; a fit that was stopped in one of them is resumed there."""
-    monkeypatch.setattr("glfm.estimators.glfm._MOST_ROUNDS", 3)
+    monkeypatch.setattr("glfm.estimators.rounds._MOST_ROUNDS", 3)
     path = tmp_path / "folder"
     with pytest.warns(FitWarning, match="have not converged after 45 sweeps each"):
         known = fit(odd, glfm.LocalEngine(n_shards=4), until="converged")

@@ -141,6 +141,7 @@ class _Births:
             self._shards.send_each(Shard.settle_birth, messages)
             self._rearrange(all_but(k, width))
 
+    @np.errstate(invalid="ignore")  # what is not finite is found out after the sweep
     def share_bias(self) -> None:
         """Propose a feature that all rows have, which takes a part of the bias; or that one give it back.
 
