@@ -377,7 +377,7 @@ class Birth(NamedTuple):
 
     `weights` are those of the other features, zero in the place of one that dies; `new` those of the feature
     itself; `share` is the probability that a row has it; `feature` is its column of Z; `seed` is the row from
-    which its fit starts, -1 in other shards than its own.
+    which its fit starts, -1 in other shards than its own; `shift` is what the bias has more of without it.
     """
 
     weights: Floats
@@ -386,6 +386,7 @@ class Birth(NamedTuple):
     feature: int
     is_born: bool
     seed: int
+    shift: Floats
 
 
 class FeatureLists(NamedTuple):

@@ -166,7 +166,7 @@ def sweep_birth(
 
     Return the log of the product over the rows of 1 - share + share R, R the ratio of the probabilities of
     the row's cells with and without the feature, how many rows have it, and whether the row of its seed has.
-    In a birth these are drawn.
+    In a birth these are drawn. If the bias takes over for the feature, the product is relative to that bias.
 
     If the move is to `settle`, with the random stream that judged it, Z changes; and with a row's features
     its pseudo-observations of cells with more than two levels, which later steps read.
@@ -174,7 +174,10 @@ def sweep_birth(
     W, new, k, share = birth.weights, birth.new, birth.feature, birth.share
     width, S = W.shape
     scratch, excess = row_scratch(cells.form.size, S), np.empty(S)
-    without, beside = scratch.mean, scratch.proposal
+    without, beside, alone = scratch.mean, scratch.proposal, np.empty(S)
+    is_shifted = False
+    for s in range(S):
+        is_shifted |= birth.shift[s] != 0.0
     rng_levels = fork(rng)
     total, m, is_seeded = 0.0, 0, False
     for n in range(start, stop):
@@ -184,9 +187,15 @@ def sweep_birth(
         observed = list_cells(cells.low[n - start], cells.high[n - start], cells, sd, scratch)
         sum_weights(W, rows.Z[n, :width], without)
         for s in range(S):
+            if birth.is_born:
+                alone[s] = without[s]
+                without[s] -= birth.shift[s]
+            else:
+                alone[s] = without[s] + birth.shift[s]
             beside[s] = without[s] + new[s]
         had = not birth.is_born and rows.Z[n, k] > 0
-        keep_excess(rng, observed, rows.Y[n], rows.inv_sd, beside if had else without, 1.0, excess)
+        present = alone if birth.is_born else beside if had else without
+        keep_excess(rng, observed, rows.Y[n], rows.inv_sd, present, 1.0, excess)
         log_ratio = 0.0
         for sign in (-1.0, 1.0):
             log_ratio += sign * log_likelihood(
@@ -194,6 +203,11 @@ def sweep_birth(
             )
         part = _log_mixture(share, log_ratio)
         total += part
+        if is_shifted:
+            for sign in (-1.0, 1.0):
+                total += sign * log_likelihood(
+                    observed, without if sign > 0.0 else alone, 1.0, excess, -np.inf
+                )
         has = had
         if birth.is_born:
             has = math.log(uniform(rng)) < math.log(share) + log_ratio - part
@@ -201,6 +215,8 @@ def sweep_birth(
         is_seeded |= has and n == birth.seed
         if settle and has:
             rows.Z[n, k] = 1 if birth.is_born else 0
-            draw_choices(rng_levels, observed, beside if birth.is_born else without, 1.0, excess, scratch.y)
+        if settle and (has or is_shifted):
+            after = (beside if has else without) if birth.is_born else alone
+            draw_choices(rng_levels, observed, after, 1.0, excess, scratch.y)
             write_levels(observed, scratch.y, rows.inv_sd, rows.Y[n])
     return total, m, is_seeded

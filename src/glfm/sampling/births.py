@@ -15,17 +15,19 @@ from glfm.sampling.parameters import Shared
 from glfm.sampling.shard import Shard
 from glfm.sampling.shard_group import ShardGroup
 
-N_TRIES = 1  # per sweep: a number that depended on the features would not be exact
+N_TRIES, N_VAGUE = 1, 2  # per sweep: a number that depended on the features would not be exact
+SCALES = (0.1, 0.2, 0.4)  # of the weights of features that say little, in units of noise
 # What hardly any row speaks for is refused by the rows of the fit alone, the rest judged by all.
 MARGIN = 5.0  # of a log ratio: below, rows of the fit refuse nothing
 TRUST = 0.5  # how much of their log ratio, which errs by much, is believed
+TRUST_OF_WEIGHTS = 0.25  # how much of what the weights of a feature that says little say
 _LOG_2PI = math.log(2.0 * math.pi)
 
 
 def move_births(
     shards: ShardGroup, shared: Shared, given: Given, counts: Sequence[Counts], has_pinned: bool
 ) -> list[Counts]:
-    """Propose, a fixed number of times, that a feature be born or that one die; then that the bias be shared.
+    """Propose, fixed numbers of times, that features be born or die; then that the bias be shared.
 
     Each is a Metropolis step given weights, noise and thresholds. The feature has weights w, and every row
     has it with probability pi: its rows are integrated out but for how many there are, and drawn with it.
@@ -34,6 +36,9 @@ def move_births(
     death is judged by what the same fit, made without the feature from one of its rows, would have proposed.
     (A seed that knew nothing of the feature would hardly ever be one of its rows if these are few: small
     features would hardly be born or die.)
+
+    Features that say little, of many rows and with small weights, are proposed by no fit. They are born with
+    small weights around zero, and die, while the bias makes up for what they say on average.
 
     Pseudo-observations are integrated out but for the excess of cells with more than two levels, see
     `kernels.row_cells`. Those of other cells are not drawn: the caller does.
@@ -61,6 +66,8 @@ def move_births(
         else:
             births.propose_death()
     if given.prior.bias and not has_pinned:
+        for _ in range(N_VAGUE):
+            births.propose_vague(SCALES[integer_below(shared.rng, len(SCALES))])
         births.share_bias()
     return births.counts
 
@@ -96,7 +103,8 @@ class _Births:
             return
         weights = shared.B * self._given.inv_sd
         chosen = integer_below(shared.rng, self._shards.n_shards)
-        birth, fitted = self._fit(Birth(weights, np.zeros(weights.shape[1]), 0.5, width, True, -1), chosen)
+        none = np.zeros(weights.shape[1])
+        birth, fitted = self._fit(Birth(weights, none, 0.5, width, True, -1, none), chosen)
         if fitted is None:
             return
         log_ratio = self._log_ratio(birth, fitted)
@@ -119,16 +127,11 @@ class _Births:
         shared, prior, width = self._shared, self._prior, self._shared.width
         if width == prior.bias:
             return
-        k = prior.bias + integer_below(shared.rng, width - prior.bias)
-        rows = [int(one[k]) for one in self.counts]
+        birth = self._choose()
+        k, rows = birth.feature, [int(one[birth.feature]) for one in self.counts]
         m = float(sum(rows))
-        share = gamma(shared.rng, m)
-        share /= share + gamma(shared.rng, prior.n_rows - m + 1.0)
-        weights = shared.B * self._given.inv_sd
-        new = weights[k].copy()
-        weights[k] = 0.0
         chosen = int(np.searchsorted(np.cumsum(rows), integer_below(shared.rng, sum(rows)), side="right"))
-        birth, fitted = self._fit(Birth(weights, new, float(share), k, False, -1), chosen)
+        birth, fitted = self._fit(birth, chosen)
         assert fitted is not None
         log_ratio = self._log_ratio(birth, fitted)
         screened = _screen(fitted.log_likelihood + log_ratio - math.log(prior.n_rows * birth.share))
@@ -140,6 +143,66 @@ class _Births:
         if self._accepts(screened - log_ratio):
             self._shards.send_each(Shard.settle_birth, messages)
             self._rearrange(all_but(k, width))
+
+    def _choose(self) -> Birth:
+        """Return the death of a feature, each with the same probability; the share of its rows is drawn."""
+        shared, prior, n_rows = self._shared, self._prior, self._prior.n_rows
+        k = prior.bias + integer_below(shared.rng, shared.width - prior.bias)
+        m = float(sum(one[k] for one in self.counts))
+        share = gamma(shared.rng, m)
+        share /= share + gamma(shared.rng, n_rows - m + 1.0)
+        weights = shared.B * self._given.inv_sd
+        new = weights[k].copy()
+        weights[k] = 0.0
+        return Birth(weights, new, float(share), k, False, -1, np.zeros(new.size))
+
+    def propose_vague(self, scale: float) -> None:
+        """Propose a feature with weights of this scale around zero, or that one die, as if it were one."""
+        shared, prior, width = self._shared, self._prior, self._shared.width
+        if uniform(shared.rng) < 0.5:
+            if width >= prior.max_width:
+                return
+            new = np.empty(shared.B.shape[1])
+            fill_normals(shared.rng, new)
+            new *= scale
+            weights = shared.B * self._given.inv_sd
+            birth = Birth(weights, new, uniform(shared.rng), width, True, -1, np.zeros(new.size))
+        elif width == prior.bias:
+            return
+        else:
+            birth = self._choose()
+        birth = birth._replace(shift=birth.share * birth.new)
+        sign = 1.0 if birth.is_born else -1.0
+        log_ratio = self._log_ratio_of_vague(birth, scale)
+        screened = _screen(log_ratio, TRUST_OF_WEIGHTS)
+        if not self._accepts(sign * screened):
+            return
+        messages = self._messages(birth, 0)
+        found = self._shards.call_each(Shard.judge_birth, messages)
+        rows = [one[1] for one in found]
+        log_ratio += math.fsum(one[0] for one in found)
+        if not sum(rows) or not self._accepts(sign * (log_ratio - screened)):
+            return
+        self._shards.send_each(Shard.settle_birth, messages)
+        shared.B[0] -= sign * birth.shift / self._given.inv_sd
+        if birth.is_born:
+            self._place(birth.new / self._given.inv_sd, rows)
+        else:
+            self._rearrange(all_but(birth.feature, width))
+
+    def _log_ratio_of_vague(self, birth: Birth, scale: float) -> float:
+        """Return the log ratio by which a birth is accepted, but for the likelihood of its rows.
+
+        Its weights are normal with this scale, the probability of its rows is uniform, and the bias is less
+        than it would be without the feature by what that says on average.
+        """
+        prior, new, bias = self._prior, birth.new, birth.weights[0]
+        more, less = (bias, bias - birth.shift) if birth.is_born else (bias + birth.shift, bias)
+        n_features = self._shared.width - prior.bias + int(birth.is_born)
+        log_ratio = log_prior(new, birth.share, prior.alpha, prior.weight_variance) - math.log(n_features)
+        log_ratio += 0.5 * float(more.dot(more) - less.dot(less)) / prior.weight_variance
+        log_norm = new.size * (2.0 * math.log(scale) + _LOG_2PI)
+        return log_ratio + 0.5 * (float(new.dot(new)) / scale**2 + log_norm)
 
     @np.errstate(invalid="ignore")  # what is not finite is found out after the sweep
     def share_bias(self) -> None:
@@ -214,11 +277,11 @@ class _Births:
         self.counts = [one[layout] for one in self.counts]
 
 
-def _screen(log_ratio: float) -> float:
+def _screen(log_ratio: float, trust: float | None = None) -> float:
     """Return the log ratio of a first decision, from about that of the birth; 0: leave all to the second.
 
     An acceptance ratio A may be cut into two factors f and A / f, each judged on its own (Christen and Fox,
     2005). f is a function of what the move leaves alone and of the feature, so that a death has 1 / f.
     """
-    beyond = max(TRUST * abs(log_ratio) - MARGIN, 0.0)
+    beyond = max((TRUST if trust is None else trust) * abs(log_ratio) - MARGIN, 0.0)
     return math.copysign(beyond, log_ratio)
