@@ -178,6 +178,65 @@ def test_deaths_from_any_row_are_found_out(monkeypatch: pytest.MonkeyPatch) -> N
         check(scores(REFERENCE, 1, FEW, seed=1))
 
 
+def only_vague(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let features come and go by steps alone in which the bias makes up for them; weights may be large."""
+    for name, value in {"N_TRIES": 0, "N_VAGUE": 4, "SCALES": (0.5, 1.0, 2.0)}.items():
+        monkeypatch.setattr(glfm.sampling.births, name, value)
+    monkeypatch.setattr(glfm.sampling.births._Births, "share_bias", lambda births: None)
+
+
+@pytest.mark.parametrize(
+    ("table", "n_shards"), [(SHARED, 1), ("categorical, holes", 1), ("count, bias, a hole", 3)]
+)
+def test_births_with_a_bias_that_makes_up_for_them(
+    table: str, n_shards: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    only_vague(monkeypatch)
+    check(scores(TABLES[table], n_shards, FEW, seed=2))
+
+
+def test_a_first_decision_by_weights_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    only_vague(monkeypatch)
+    monkeypatch.setattr(glfm.sampling.births, "MARGIN", 0.0)
+    check(scores(TABLES[SHARED], 1, FEW, seed=2))
+
+
+@pytest.mark.parametrize("forgotten", ["prior of the bias", "bias"])
+def test_a_bias_that_does_not_make_up_is_found_out(forgotten: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    only_vague(monkeypatch)
+    births = glfm.sampling.births._Births
+    ratio, message = births._log_ratio_of_vague, births._messages
+
+    def without_prior(self: Any, birth: Any, scale: float) -> float:
+        return ratio(self, birth._replace(shift=0.0 * birth.shift), scale)
+
+    def without_shift(self: Any, birth: Any, chosen: int) -> list[BirthMessage]:
+        return message(self, birth._replace(shift=0.0 * birth.shift), chosen)
+
+    if forgotten == "bias":  # in the likelihood
+        monkeypatch.setattr(births, "_messages", without_shift)
+    else:
+        monkeypatch.setattr(births, "_log_ratio_of_vague", without_prior)
+    with pytest.raises(AssertionError, match="quantities are off"):
+        check(scores(TABLES[SHARED], 1, FEW, seed=1))
+
+
+@pytest.mark.parametrize("n_vague", [glfm.sampling.births.N_VAGUE, 0])
+def test_a_feature_that_explains_chance_goes(n_vague: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(glfm.sampling.births, "N_VAGUE", n_vague)
+    rng = np.random.default_rng(0)
+    truth = rng.random((1_500, 2)) < 0.3
+    y = truth @ rng.normal(0.0, 2.0, (2, 20)) + rng.normal(size=(1_500, 20))
+    kind = Categorical(levels=("yes", "no"))
+    table = LocalProblem({f"column {d}": kind for d in range(20)}, np.where(y > 0.0, 0.0, 1.0), Priors())
+    more = np.column_stack([truth, rng.random(1_500) < 0.5])
+    state, sampler = State.start(table, np.random.SeedSequence(1), more), CollapsedSampler(table)
+    for _ in range(60):
+        sampler.sweep(state)
+    share = state.Z[:, 1 : state.width].mean(axis=0)
+    assert (((share > 0.05) & (share < 0.95)).sum() == 2) == (n_vague > 0)
+
+
 @pytest.mark.slow
 def test_features_that_are_left_out_are_found_again() -> None:
     rng = np.random.default_rng(0)
