@@ -366,7 +366,7 @@ SAMPLED: dict[str, Callable[[], dict[str, Any]]] = {
     **{
         f"{name}, {what}": lambda name=name, more=more: sampled([name], **shards(2), **more())
         for name in WIDE
-        for what, more in (("two shards", dict), ("weighted", lambda: {"weighted": True}))
+        for what, more in (("two shards", lambda: {"alpha": 3.0}), ("weighted", lambda: {"weighted": True}))
     },
 }
 ANSWERED: dict[str, Callable[[], dict[str, Any]]] = {

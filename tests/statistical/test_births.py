@@ -182,7 +182,6 @@ def only_vague(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let features come and go by steps alone in which the bias makes up for them; weights may be large."""
     for name, value in {"N_TRIES": 0, "N_VAGUE": 4, "SCALES": (0.5, 1.0, 2.0)}.items():
         monkeypatch.setattr(glfm.sampling.births, name, value)
-    monkeypatch.setattr(glfm.sampling.births._Births, "share_bias", lambda births: None)
 
 
 @pytest.mark.parametrize(
@@ -201,22 +200,20 @@ def test_a_first_decision_by_weights_changes_nothing(monkeypatch: pytest.MonkeyP
     check(scores(TABLES[SHARED], 1, FEW, seed=2))
 
 
-@pytest.mark.parametrize("forgotten", ["prior of the bias", "bias"])
+@pytest.mark.parametrize("forgotten", ["in its prior", "in the cells"])
 def test_a_bias_that_does_not_make_up_is_found_out(forgotten: str, monkeypatch: pytest.MonkeyPatch) -> None:
     only_vague(monkeypatch)
-    births = glfm.sampling.births._Births
-    ratio, message = births._log_ratio_of_vague, births._messages
+    ratio, judge = glfm.sampling.births.log_vague, Shard.judge_birth
 
-    def without_prior(self: Any, birth: Any, scale: float) -> float:
-        return ratio(self, birth._replace(shift=0.0 * birth.shift), scale)
+    def fixed(birth: Any) -> Any:
+        return birth._replace(shift=0.0 * birth.shift)
 
-    def without_shift(self: Any, birth: Any, chosen: int) -> list[BirthMessage]:
-        return message(self, birth._replace(shift=0.0 * birth.shift), chosen)
-
-    if forgotten == "bias":  # in the likelihood
-        monkeypatch.setattr(births, "_messages", without_shift)
+    if forgotten == "in its prior":
+        monkeypatch.setattr(
+            glfm.sampling.births, "log_vague", lambda birth, *known: ratio(fixed(birth), *known)
+        )
     else:
-        monkeypatch.setattr(births, "_log_ratio_of_vague", without_prior)
+        monkeypatch.setattr(Shard, "judge_birth", lambda s, m: judge(s, m._replace(birth=fixed(m.birth))))
     with pytest.raises(AssertionError, match="quantities are off"):
         check(scores(TABLES[SHARED], 1, FEW, seed=1))
 

@@ -89,6 +89,20 @@ def log_shares(bias: FloatArray, n_shared: int, prior: FeaturePrior) -> float:
     return gain + math.log(prior.alpha / (prior.n_rows * n_shared))
 
 
+def log_vague(birth: Birth, scale: float, n_features: int, prior: FeaturePrior) -> float:
+    """Return the log ratio by which a feature that says little is born, but for the likelihood of its rows.
+
+    Its weights are normal with this scale, the probability of its rows is uniform, and the bias is less than
+    it would be without the feature by what that says on average. `n_features` are there with it.
+    """
+    new, bias = birth.new, birth.weights[0]
+    more, less = (bias, bias - birth.shift) if birth.is_born else (bias + birth.shift, bias)
+    log_ratio = log_prior(new, birth.share, prior.alpha, prior.weight_variance) - math.log(n_features)
+    log_ratio += 0.5 * (float(more.dot(more)) - float(less.dot(less))) / prior.weight_variance
+    log_norm = new.size * (2.0 * math.log(scale) + _LOG_2PI)
+    return log_ratio + 0.5 * (float(new.dot(new)) / scale**2 + log_norm)
+
+
 class _Births:
     """The features of a chain while they come and go."""
 
@@ -156,6 +170,7 @@ class _Births:
         weights[k] = 0.0
         return Birth(weights, new, float(share), k, False, -1, np.zeros(new.size))
 
+    @np.errstate(invalid="ignore")  # what is not finite is found out after the sweep
     def propose_vague(self, scale: float) -> None:
         """Propose a feature with weights of this scale around zero, or that one die, as if it were one."""
         shared, prior, width = self._shared, self._prior, self._shared.width
@@ -173,7 +188,7 @@ class _Births:
             birth = self._choose()
         birth = birth._replace(shift=birth.share * birth.new)
         sign = 1.0 if birth.is_born else -1.0
-        log_ratio = self._log_ratio_of_vague(birth, scale)
+        log_ratio = log_vague(birth, scale, width - prior.bias + int(birth.is_born), prior)
         screened = _screen(log_ratio, TRUST_OF_WEIGHTS)
         if not self._accepts(sign * screened):
             return
@@ -189,20 +204,6 @@ class _Births:
             self._place(birth.new / self._given.inv_sd, rows)
         else:
             self._rearrange(all_but(birth.feature, width))
-
-    def _log_ratio_of_vague(self, birth: Birth, scale: float) -> float:
-        """Return the log ratio by which a birth is accepted, but for the likelihood of its rows.
-
-        Its weights are normal with this scale, the probability of its rows is uniform, and the bias is less
-        than it would be without the feature by what that says on average.
-        """
-        prior, new, bias = self._prior, birth.new, birth.weights[0]
-        more, less = (bias, bias - birth.shift) if birth.is_born else (bias + birth.shift, bias)
-        n_features = self._shared.width - prior.bias + int(birth.is_born)
-        log_ratio = log_prior(new, birth.share, prior.alpha, prior.weight_variance) - math.log(n_features)
-        log_ratio += 0.5 * float(more.dot(more) - less.dot(less)) / prior.weight_variance
-        log_norm = new.size * (2.0 * math.log(scale) + _LOG_2PI)
-        return log_ratio + 0.5 * (float(new.dot(new)) / scale**2 + log_norm)
 
     @np.errstate(invalid="ignore")  # what is not finite is found out after the sweep
     def share_bias(self) -> None:

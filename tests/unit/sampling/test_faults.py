@@ -113,10 +113,16 @@ def test_matrices_that_drift_are_noticed(frame, monkeypatch):
         glfm.GLFM(**SETTINGS).fit(frame)
 
 
-def test_a_weight_variance_beyond_reason_leaves_no_features(frame):
-    model = glfm.GLFM(weight_variance=1e30, **SETTINGS).fit(frame)
-    assert all(draw.Z.shape[1] == 0 for draw in model.draws_)
-    assert all(np.isfinite(B).all() for draw in model.draws_ for B in draw.B.values())
+@pytest.mark.parametrize("seed", range(5))
+def test_a_weight_variance_beyond_reason_leaves_few_features_or_a_sentence(frame, seed):
+    model = glfm.GLFM(weight_variance=1e30, **SETTINGS | {"random_state": seed})
+    try:
+        model.fit(frame)
+    except SamplerError as error:
+        assert "which a smaller weight_variance than 1e+30 may cure" in str(error)
+    else:
+        assert all(draw.Z.shape[1] <= 2 for draw in model.draws_)
+        assert all(np.isfinite(B).all() for draw in model.draws_ for B in draw.B.values())
 
 
 def test_features_without_end(frame):
