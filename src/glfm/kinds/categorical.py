@@ -22,7 +22,8 @@ from glfm.kernels.random import fill_normals
 from glfm.kinds.base import Evidence, Noise
 from glfm.kinds.levelled import LevelledKind
 
-_POOL = 10  # observations below which levels are pooled where only prediction matters
+_POOL = 10  # observations below which levels are pooled where only prediction matters, or where they are many
+_ALWAYS_ALONE = 20  # most common levels, which are pooled only if that is asked for
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,8 +36,9 @@ class Categorical(LevelledKind):
     ----------
     pool
         Levels observed less often than this share one pseudo-column, whose probability is divided among them
-        by `shares`; None: every level has weights of its own. A level observed once or twice carries little
-        information about its weights, and hundreds of them make a fit slow.
+        by `shares`; 1: every level that is observed has weights of its own; None: 10, but the twenty most
+        common levels have weights of their own. A level observed once or twice carries little information
+        about its weights, and hundreds of them make a fit slow.
     shares
         Per level its share of the pool, 0 for a level that stands alone; learnt where not given, from how
         often the pooled levels are observed, each counted half a time more.
@@ -68,11 +70,13 @@ class Categorical(LevelledKind):
 
     def learn(self, column: Column) -> Self:
         kind = super().learn(column)
-        if self.pool is None or self.shares is not None:
+        if self.shares is not None or (self.pool is None and kind.n_levels <= _ALWAYS_ALONE):
             return kind
         x = kind.encode(column)
         counts = np.bincount(x[~np.isnan(x)].astype(np.intp), minlength=kind.n_levels)
-        rare = counts < self.pool
+        rare = counts < (self.pool or _POOL)
+        if self.pool is None:
+            rare[np.argsort(-counts, kind="stable")[:_ALWAYS_ALONE]] = False
         if rare.sum() < 2:  # one alone would gain nothing
             return kind
         shares = np.where(rare, counts + 0.5, 0.0)

@@ -42,6 +42,25 @@ def test_nothing_is_pooled_where_fewer_than_two_levels_are_rare(pool: int) -> No
     assert kind.n_pseudo == 3
 
 
+def test_of_many_levels_the_rare_ones_are_pooled_unless_each_is_asked_for() -> None:
+    often = [f"often {i:02d}" for i in range(25)]
+    rare = [f"rare {i:02d}" for i in range(8)]
+    column = Column("place", np.array(often * 12 + rare * 3, dtype=object), "string")
+    kind = Categorical().learn(column)
+    assert kind.shares is not None
+    assert [level for level, share in zip(kind.levels or (), kind.shares, strict=True) if share] == rare
+    assert kind.n_pseudo == 26
+    assert Categorical(pool=1).learn(column).shares is None
+
+
+def test_the_twenty_most_common_levels_stand_alone_however_rare_they_are() -> None:
+    values = [f"place {i:02d}" for i in range(30)] + [f"place {i:02d}" for i in range(10, 30)]
+    kind = Categorical().learn(Column("place", np.array(values, dtype=object), "string"))
+    assert np.flatnonzero(kind.shares or ()).tolist() == list(range(10))
+    few = Column("place", np.array(values[:20], dtype=object), "string")
+    assert Categorical().learn(few).shares is None
+
+
 def test_probabilities_log_densities_and_draws_agree() -> None:
     kind, rng = learnt(), np.random.default_rng(1)
     location = rng.normal(size=(1, kind.n_free))
