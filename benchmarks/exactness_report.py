@@ -1,7 +1,8 @@
 """The table of docs/exactness.md: what every statistical test found, in one run of all of them.
 
 `make bench-exactness` runs the tests; each check adds a line to benchmarks/results/exactness.jsonl, after a first line that
-says which commit it was. A check that must fail is a negative control: its test passes only if it does.
+says which commit it was. A check that must fail is a negative control: its test passes only if it does. A run that was
+stopped goes on where it was if the package is still the same; tests that have noted nothing are run again.
 """
 
 from __future__ import annotations
@@ -39,18 +40,35 @@ SUBJECTS = {
 }
 
 
-def begin() -> None:
-    """Start the file of a run anew."""
+def begin(path: Path = RESULTS) -> None:
+    """Start the file of a run anew, unless it is of the present package."""
     from mixing_chain import describe
 
-    RESULTS.write_text(json.dumps({**describe(), "date": time.strftime("%Y-%m-%d")}) + "\n")
+    about = describe()
+    lines = path.read_text().splitlines() if path.exists() else []
+    noted = [json.loads(line) for line in lines]
+    if not noted or noted[0]["sources"] != about["sources"]:
+        path.write_text(json.dumps({**about, "date": time.strftime("%Y-%m-%d")}) + "\n")
+        return
+    # The run may have been stopped in the middle of the last test of each of its two processes.
+    last = list(dict.fromkeys(line.get("test") for line in reversed(noted)))[:2]
+    path.write_text(
+        "".join(f"{line}\n" for line, one in zip(lines, noted, strict=True) if one.get("test") not in last)
+    )
+
+
+def rest(collected: list[str], path: Path = RESULTS) -> list[str]:
+    """Return the tests, as pytest names them, that have noted nothing yet."""
+    noted = {json.loads(line).get("test") for line in path.read_text().splitlines()}
+    return [name for name in collected if "::" in name and name.rpartition("/")[2] not in noted]
 
 
 def page(path: Path = RESULTS) -> str:
     """Return the table."""
     if not path.exists():
         return "Not run yet."
-    about, *lines = [json.loads(line) for line in path.read_text().splitlines()]
+    noted = [json.loads(line) for line in path.read_text().splitlines()]
+    runs, lines = ([line for line in noted if ("commit" in line) is first] for first in (True, False))
     rows = []
     for file, subject in SUBJECTS.items():
         mine = [line for line in lines if line["test"].startswith(f"{file}.py")]
@@ -69,10 +87,18 @@ def page(path: Path = RESULTS) -> str:
     ]
     table = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
     return (
-        f"All statistical tests, short and long, in one run of commit `{about['commit'][:7]}` ({about['date']}): "
+        f"All statistical tests, short and long, {_said_of(runs)}: "
         f"{len(good):,} checks of {sum(line['scores'] for line in good):,} scores. A control is a check that must fail; "
         "of each the largest score counts, and the least of these is shown.\n\n"
         + "\n".join(f"| {' | '.join(row)} |" for row in table)
+    )
+
+
+def _said_of(runs: list[dict[str, Any]]) -> str:
+    """Return which commits were run: if a run was stopped and ended by another commit, of the same sampler, both."""
+    said = [f"commit `{run['commit'][:7]}` ({run['date']})" for run in runs]
+    return (
+        f"in one run of {said[0]}" if len(said) == 1 else f"in a run of {said[0]}, and its rest of {said[1]}"
     )
 
 
@@ -87,4 +113,9 @@ def _row(lines: list[dict[str, Any]], of: Any) -> list[str]:
 
 
 if __name__ == "__main__":
-    begin() if sys.argv[1:] == ["--begin"] else print(page())
+    if sys.argv[1:] == ["--begin"]:
+        begin()
+    elif sys.argv[1:] == ["--rest"]:
+        print("\n".join(rest(sys.stdin.read().splitlines())))
+    else:
+        print(page())
