@@ -110,6 +110,11 @@ class Categorical(LevelledKind):
         return None
 
     @property
+    def details(self) -> str:
+        pooled = np.count_nonzero(self.shares or ())
+        return f"{super().details}, {pooled} pooled" if pooled else super().details
+
+    @property
     def n_free(self) -> int:
         return self._n_groups - 1
 

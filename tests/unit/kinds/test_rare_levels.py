@@ -50,7 +50,9 @@ def test_of_many_levels_the_rare_ones_are_pooled_unless_each_is_asked_for() -> N
     assert kind.shares is not None
     assert [level for level, share in zip(kind.levels or (), kind.shares, strict=True) if share] == rare
     assert kind.n_pseudo == 26
-    assert Categorical(pool=1).learn(column).shares is None
+    assert kind.details == "33 levels, 8 pooled"
+    alone = Categorical(pool=1).learn(column)
+    assert (alone.shares, alone.details) == (None, "33 levels")
 
 
 def test_the_twenty_most_common_levels_stand_alone_however_rare_they_are() -> None:
