@@ -12,7 +12,7 @@ export PYTHONDONTWRITEBYTECODE =
 
 # Tests compute alike on every processor: kernels for a generic one, NumPy and linear algebra without what only some
 # have. So they pass or fail everywhere, and golden draws hold wherever the versions of the libraries are the same.
-ALIKE := unit test test-python test-slow test-reliability bench-exactness golden notebooks
+ALIKE := unit test test-python test-slow test-reliability bench-exactness bench-reliability golden notebooks
 $(ALIKE): export NUMBA_CPU_NAME = generic
 ifeq ($(shell uname -m),x86_64)
 $(ALIKE): export OPENBLAS_CORETYPE = Haswell
@@ -20,7 +20,7 @@ $(ALIKE): export NPY_DISABLE_CPU_FEATURES = X86_V4 AVX512_ICL AVX512_SPR
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lint format types unit test test-slow test-reliability golden test-minimal test-lowest test-python dist demo demos bench bench-heldout bench-imputation bench-kinds bench-mixing bench-converged bench-exactness bench-agreement bench-scale paper-missing study-prostate study-disorders study-counties studies docs notebooks pictures clean
+.PHONY: help setup lint format types unit test test-slow test-reliability golden test-minimal test-lowest test-python dist demo demos bench bench-heldout bench-imputation bench-kinds bench-mixing bench-converged bench-exactness bench-reliability bench-agreement bench-scale paper-missing study-prostate study-disorders study-counties studies docs notebooks pictures clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -148,11 +148,19 @@ bench-converged: $(FRESH) ## whether chains of real tables agree within five min
 
 # Test by test: what was stopped goes on with the tests that have noted nothing.
 STATISTICAL := -m "not reliability" tests/statistical
+JUNIT = --junitxml=$(VENV)/$(1).xml
+NOTE = result=$$?; $(BIN)/python benchmarks/reliability_report.py $(1) $(VENV)/$(1).xml && $(BIN)/python docs/make_tables.py && exit $$result
 bench-exactness: $(COMPILED) ## every statistical test, short and long, and the table of what each found (half an hour)
 	$(BIN)/python benchmarks/exactness_report.py --begin
 	$(BIN)/pytest --collect-only -q $(STATISTICAL) | $(BIN)/python benchmarks/exactness_report.py --rest > $(VENV)/exactness-rest.txt
-	GLFM_SCORES=$(CURDIR)/benchmarks/results/exactness.jsonl $(BIN)/pytest -n 2 --dist worksteal @$(VENV)/exactness-rest.txt
-	$(BIN)/python docs/make_tables.py
+	GLFM_SCORES=$(CURDIR)/benchmarks/results/exactness.jsonl $(BIN)/pytest -n 2 --dist worksteal $(call JUNIT,statistical) @$(VENV)/exactness-rest.txt; \
+	  $(call NOTE,statistical)
+
+# The three parts of the long tests, each within an hour; what fails is said on the page, too.
+bench-reliability: $(COMPILED) ## all long tests, part by part, and the page of what they found (an hour and a half)
+	-$(MAKE) --no-print-directory bench-exactness
+	-$(BIN)/pytest -n 2 --dist worksteal $(call JUNIT,slow) -m slow --ignore tests/statistical; $(call NOTE,slow)
+	-$(BIN)/pytest -n 2 --dist worksteal $(call JUNIT,reliability) -m "reliability and not slow"; $(call NOTE,reliability)
 
 # Table by table, and those that are there are left alone: make bench-agreement ARGS="--tables clinic prostate"
 bench-agreement: $(FRESH) ## whether two seeds report the same features, and true ones (an hour; needs GLFM_DATA)

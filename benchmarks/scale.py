@@ -22,6 +22,7 @@ from typing import Any
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
+import mixing_chain
 import numpy as np
 import scale_cluster
 import scale_tables as tables
@@ -178,18 +179,25 @@ def covertype(quick: bool) -> dict[str, Any]:
 
 def large(quick: bool) -> dict[str, Any]:
     """Fit a generated table of 5,000,000 rows from Parquet."""
-    n_rows = 50_000 if quick else 5_000_000
-    with tempfile.TemporaryDirectory() as folder:
-        tables.write(Path(folder), n_rows)
-        return tables.fit_apart(table=folder, sweeps=4 if quick else 10, chains=1)
+    return _generated(50_000 if quick else 5_000_000, sweeps=4 if quick else 10, chains=1)
 
 
-def whole(quick: bool) -> dict[str, Any]:
-    """Fit a generated table of 10,000,000 rows from Parquet."""
-    n_rows = 100_000 if quick else 10_000_000
+def known(quick: bool) -> dict[str, Any]:
+    """Fit generated tables of 1,000,000 and 10,000,000 rows, and look whether their features are found."""
+    million, ten = (20_000, 40_000) if quick else (1_000_000, 10_000_000)
+    return {
+        "bound": mixing_chain.rounded(tables.bound(2_000 if quick else 20_000)),
+        "fits": [
+            _generated(million, sweeps=60, chains=2, draws=40),
+            _generated(ten, sweeps=16, chains=1, draws=8),
+        ],
+    }
+
+
+def _generated(n_rows: int, **what: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         tables.write(Path(folder), n_rows)
-        return tables.fit_apart(table=folder, sweeps=5, chains=1)
+        return tables.fit_apart(table=folder, **what)
 
 
 PARTS: dict[str, Any] = {
@@ -198,7 +206,7 @@ PARTS: dict[str, Any] = {
     "rows": rows,
     "covertype": covertype,
     "large": large,
-    "whole": whole,
+    "known": known,
     "killed": scale_cluster.killed,
     "model": scale_cluster.model,
 }

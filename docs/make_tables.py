@@ -30,6 +30,7 @@ import mixing_figure
 import mixing_report
 import paper_missing_report
 import refinement_report
+import reliability_report
 import scale_report
 
 
@@ -201,6 +202,7 @@ BLOCKS: list[tuple[Path, str, Callable[[], str]]] = [
     (HERE / "performance.md", "speed", performance),
     (HERE / "performance.md", "first-hour", first_hour),
     (HERE / "performance.md", "scale", scale),
+    (HERE / "reliability.md", "reliability", reliability_report.page),
 ]
 
 

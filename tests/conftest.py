@@ -1,7 +1,7 @@
 """What all tests share: the data sets, every registered kind with an example, and fits of small tables."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from copy import deepcopy
 from pathlib import Path
 
@@ -21,6 +21,26 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if {"slow", "reliability"} & set(item.keywords) and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(7200))
+
+
+@pytest.fixture
+def tell(record_property: Callable[[str, object], None]) -> Callable[[str], None]:
+    """Say in words what a test tried and found: shown at the end of a run, and on the page of reliability."""
+    return lambda words: record_property("told", words)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Show what tests have told."""
+    reports = terminalreporter.getreports("passed") + terminalreporter.getreports("failed")
+    lines = [
+        f"{report.nodeid.split('::')[-1]}: {words}"
+        for report in reports
+        for name, words in report.user_properties
+        if name == "told"
+    ]
+    if lines:
+        terminalreporter.section("tried and found")
+        terminalreporter.write_line("\n".join(lines))
 
 
 @pytest.fixture(scope="session")

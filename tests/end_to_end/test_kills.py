@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -65,15 +66,14 @@ def test_a_disk_that_is_full(fits: dict[str, Any]) -> None:
 
 
 @pytest.mark.reliability
-def test_killed_dozens_of_times(tmp_path: Path) -> None:
+def test_killed_dozens_of_times(tmp_path: Path, tell: Callable[[str], None]) -> None:
     names = ["one chain", "three chains", "by shards", "until converged"]
     result = killed_fits(tmp_path, 40, *names)
     for name in names:
         assert result[name]["kills"] == 40
         assert set(result[name]["found"]) == {result[name]["whole"]}
-        told = {key: result[name][key] for key in ("kills", "in_writing")}
-        told["resumed"], told["fits"] = len(result[name]["reached"]), len(result[name]["found"])
-        print(f"{name}: {told}")
+        kills, in_writing = result[name]["kills"], result[name]["in_writing"]
+        tell(f"{name}: {kills} kills survived, {in_writing} of them while a file was written")
 
 
 # ---- the command line, in fresh processes
@@ -151,7 +151,7 @@ def test_the_same_command_again(tmp_path: Path) -> None:
 
 @pytest.mark.reliability
 @pytest.mark.parametrize("chains", [1, 3])
-def test_the_same_command_again_and_again(tmp_path: Path, chains: int) -> None:
+def test_the_same_command_again_and_again(tmp_path: Path, chains: int, tell: Callable[[str], None]) -> None:
     """At random times from the start of the process on; half of them once it has written something."""
     command = Command(tmp_path, draws=3000 // chains, chains=chains)
     whole, moments, kills = uninterrupted(command), random.Random(chains), 0
@@ -165,7 +165,7 @@ def test_the_same_command_again_and_again(tmp_path: Path, chains: int) -> None:
         time.sleep(moments.uniform(0.0, seconds if i % 2 else 0.3 * seconds))
         kills += command.kill(process)
     command.finish()
-    print(f"{chains} chains: {kills} kills of fresh processes")
+    tell(f"{chains} chains: {kills} kills of fresh processes survived")
     assert kills >= 12
     assert_same_draws(glfm.load(command.output).draws_, whole.draws_)
 

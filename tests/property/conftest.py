@@ -1,13 +1,17 @@
-"""How many inputs the properties were tried on, said at the end of a run."""
+"""What became of the inputs that properties were tried on."""
+
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
 
 
-def pytest_terminal_summary(terminalreporter):
-    lines = []
-    for report in terminalreporter.getreports("passed") + terminalreporter.getreports("failed"):
-        for name, outcomes in report.user_properties:
-            if name == "inputs":
-                each = ", ".join(f"{n:,} {what}" for what, n in sorted(outcomes.items()))
-                lines.append(f"{report.nodeid.split('::')[-1]}: {sum(outcomes.values()):,} inputs ({each})")
-    if lines:
-        terminalreporter.section("inputs tried")
-        terminalreporter.write_line("\n".join(lines))
+@pytest.fixture
+def tell_inputs(tell: Callable[[str], None]) -> Callable[[Counter[str]], None]:
+    """Say how many inputs there were, and what became of them."""
+
+    def say(outcomes: Counter[str]) -> None:
+        each = ", ".join(f"{n:,} {what}" for what, n in sorted(outcomes.items()))
+        tell(f"{sum(outcomes.values()):,} inputs ({each})")
+
+    return say

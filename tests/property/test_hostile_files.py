@@ -61,7 +61,7 @@ def files(tmp_path_factory):
 
 
 @sizes(few=40, many=3000)
-def test_model_files(n_inputs, files, tmp_path, record_property):
+def test_model_files(n_inputs, files, tmp_path, tell_inputs):
     members, frame = files
     path = tmp_path / "m.glfm"
 
@@ -86,7 +86,7 @@ def test_model_files(n_inputs, files, tmp_path, record_property):
                     ask()
         return "read"
 
-    record_property("inputs", dict(tried(n_inputs, model_files(members), body)))
+    tell_inputs(tried(n_inputs, model_files(members), body))
 
 
 # ---- checkpoints
@@ -115,7 +115,7 @@ def checkpoints(files, tmp_path_factory):
 
 
 @sizes(few=30, many=2000)
-def test_checkpoints(n_inputs, files, checkpoints, tmp_path, record_property):
+def test_checkpoints(n_inputs, files, checkpoints, tmp_path, tell_inputs):
     path, frame = tmp_path / "run.ckpt", files[1]
     whole = len(quiet_fit(frame).draws_)
 
@@ -132,7 +132,7 @@ def test_checkpoints(n_inputs, files, checkpoints, tmp_path, record_property):
         assert not model.impute().isna().any(axis=None)
         return "went on"
 
-    record_property("inputs", dict(tried(n_inputs, model_files(checkpoints), body)))
+    tell_inputs(tried(n_inputs, model_files(checkpoints), body))
 
 
 # ---- schemas
@@ -165,7 +165,7 @@ def schema_files(draw):
 
 
 @sizes(few=40, many=2000)
-def test_schema_files(n_inputs, tmp_path, record_property):
+def test_schema_files(n_inputs, tmp_path, tell_inputs):
     path = tmp_path / "schema.json"
     frame = pd.DataFrame({f"c{i}": [1.0, 2.0, None, 5.0] for i in range(5)})
 
@@ -194,7 +194,7 @@ def test_schema_files(n_inputs, tmp_path, record_property):
             return "read, but refused by the table"
         return "worked"
 
-    record_property("inputs", dict(tried(n_inputs, schema_files(), body)))
+    tell_inputs(tried(n_inputs, schema_files(), body))
 
 
 # ---- tables
@@ -228,7 +228,7 @@ def csv_files(draw):
 
 
 @sizes(few=40, many=2000)
-def test_tables_on_disk(n_inputs, tmp_path, record_property):
+def test_tables_on_disk(n_inputs, tmp_path, tell_inputs):
     def body(file):
         extension, content = file
         path = tmp_path / f"table{extension}"
@@ -247,7 +247,7 @@ def test_tables_on_disk(n_inputs, tmp_path, record_property):
                 return "read, but refused by the fit"
         return "worked"
 
-    record_property("inputs", dict(tried(n_inputs, csv_files(), body)))
+    tell_inputs(tried(n_inputs, csv_files(), body))
 
 
 def test_a_compressed_table_that_would_fill_the_memory(tmp_path):
@@ -286,7 +286,7 @@ class Shape(HTMLParser):
 
 @pytest.mark.filterwarnings("ignore::glfm.errors.FitWarning")  # of words such as nan
 @sizes(few=10, many=150)
-def test_text_stays_text_in_the_report(n_inputs, tmp_path, record_property):
+def test_text_stays_text_in_the_report(n_inputs, tmp_path, tell_inputs):
     """Names, levels, labels and titles change what is written on the page, but add no tag to it."""
     template = files_of("glfm.report").joinpath("page.html.j2").read_text(encoding="utf-8")
     tags = set(re.findall(r"<([a-z0-9]+)", template))
@@ -316,4 +316,4 @@ def test_text_stays_text_in_the_report(n_inputs, tmp_path, record_property):
         assert sum(tag == "script" for tag, *_ in shape.tags) == 2
         return "worked"
 
-    record_property("inputs", dict(tried(n_inputs, words, body)))
+    tell_inputs(tried(n_inputs, words, body))

@@ -68,7 +68,7 @@ def test_known(name):
 
 
 @sizes(few=30, many=1500)
-def test_pandas(n_inputs, record_property):
+def test_pandas(n_inputs, tell_inputs):
     def body(frame):
         before = [frame.iloc[:, i].tolist() for i in range(frame.shape[1])]
         original = frame.copy(deep=True)
@@ -91,7 +91,7 @@ def test_pandas(n_inputs, record_property):
             assert list(map(repr, frame.iloc[:, i].tolist())) == list(map(repr, cells))
         return outcome
 
-    record_property("inputs", dict(tried(n_inputs, pandas_frames(), body)))
+    tell_inputs(tried(n_inputs, pandas_frames(), body))
 
 
 def check_support(kind, holes, column):
@@ -106,7 +106,7 @@ def check_support(kind, holes, column):
 
 
 @sizes(few=20, many=800)
-def test_polars(n_inputs, record_property):
+def test_polars(n_inputs, tell_inputs):
     def body(frame):
         before = {name: frame[name].to_list() for name in frame.columns}
 
@@ -124,11 +124,11 @@ def test_polars(n_inputs, record_property):
         }
         return outcome
 
-    record_property("inputs", dict(tried(n_inputs, polars_frames(), body)))
+    tell_inputs(tried(n_inputs, polars_frames(), body))
 
 
 @sizes(few=20, many=800)
-def test_pyarrow(n_inputs, record_property):
+def test_pyarrow(n_inputs, tell_inputs):
     def body(table):
         def same(completed, schema):
             assert isinstance(completed, pa.Table)
@@ -140,11 +140,11 @@ def test_pyarrow(n_inputs, record_property):
 
         return fit_impute_report(table, table.column_names, same)
 
-    record_property("inputs", dict(tried(n_inputs, arrow_tables(), body)))
+    tell_inputs(tried(n_inputs, arrow_tables(), body))
 
 
 @sizes(few=20, many=800)
-def test_arrays(n_inputs, record_property):
+def test_arrays(n_inputs, tell_inputs):
     def body(array):
         before = repr(array.tolist() if isinstance(array, np.ndarray) else array)
         shape = np.shape(array) if isinstance(array, np.ndarray) else (len(array), 3)
@@ -169,4 +169,4 @@ def test_arrays(n_inputs, record_property):
         assert repr(array.tolist() if isinstance(array, np.ndarray) else array) == before
         return outcome
 
-    record_property("inputs", dict(tried(n_inputs, arrays(), body)))
+    tell_inputs(tried(n_inputs, arrays(), body))

@@ -111,14 +111,12 @@ class Doomed:
         return self.path if self.path.exists() else None
 
 
-def check(found: list[Doomed], capsys: pytest.CaptureFixture[str], what: str) -> None:
+def check(found: list[Doomed], tell: Callable[[str], None], what: str) -> None:
     times = [one.noticed for one in found if one.noticed is not None]
-    with capsys.disabled():
-        print(
-            f"\n{what}: {len(times)} of {len(found)} before the fit was over, noticed after "
-            f"{min(times):.1f} to {max(times):.1f} s, "
-            f"{sum(one.resume is not None for one in found)} left a checkpoint"
-        )
+    tell(
+        f"{what}: {len(times)} of {len(found)} before the fit was over, noticed after {min(times):.1f} to "
+        f"{max(times):.1f} s; {sum(one.resume is not None for one in found)} left a checkpoint"
+    )
     assert len(times) >= 0.8 * len(found)
     assert max(times) < IN_TIME
     said = {one.sentence for one in found if one.sentence}
@@ -127,7 +125,7 @@ def check(found: list[Doomed], capsys: pytest.CaptureFixture[str], what: str) ->
 
 @pytest.mark.usefixtures("busy")
 @pytest.mark.parametrize(("lose", "n", "what"), [(kill, N_KILLS, "killed"), (hang, N_HANGS, "hanging")])
-def test_fits_are_resumed(frame, undisturbed, tmp_path, capsys, lose, n, what):
+def test_fits_are_resumed(frame, undisturbed, tmp_path, tell, lose, n, what):
     """From an intact checkpoint, without a cluster, to the bits of a fit that nothing has disturbed."""
     moments, numbers = random.Random(what), itertools.count()
 
@@ -137,7 +135,7 @@ def test_fits_are_resumed(frame, undisturbed, tmp_path, capsys, lose, n, what):
 
     with ThreadPoolExecutor(AT_ONCE) as threads:
         found = list(threads.map(one, [moments.uniform(0.0, LATEST) for _ in range(n)]))
-    check(found, capsys, f"schedulers {what}")
+    check(found, tell, f"schedulers {what}")
     for each in found:
         model = fit(frame, glfm.LocalEngine(n_shards=3), resume=each.resume)
         assert_same_draws(model.draws_, undisturbed.draws_)
@@ -147,14 +145,14 @@ def test_fits_are_resumed(frame, undisturbed, tmp_path, capsys, lose, n, what):
 
 
 @pytest.mark.usefixtures("busy")
-def test_fits_of_partitions_are_resumed(frame, undisturbed, tmp_path, capsys):
+def test_fits_of_partitions_are_resumed(frame, undisturbed, tmp_path, tell):
     """From their folder, on another cluster."""
     table = dd.from_pandas(frame, npartitions=3)
     found = []
     for i, awaited in enumerate(("", "checkpoint/chain-0/state.npz", "checkpoint/chain-1/draw-0-3.npz")):
         (directory := tmp_path / str(i)).mkdir()
         found.append(Doomed(directory, table, 0.5, kill, awaited))
-    check(found, capsys, "schedulers of partitions killed")
+    check(found, tell, "schedulers of partitions killed")
     assert [one.resume is not None for one in found] == [False, True, True]
     quiet = {"dashboard_address": ":0", "memory_limit": 0, "threads_per_worker": 1}
     with (

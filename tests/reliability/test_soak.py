@@ -61,17 +61,22 @@ def test_fits_in_threads_leave_linear_algebra_its_threads() -> None:
 
 
 @pytest.mark.slow
-def test_memory_stays_over_thousands_of_tables() -> None:
-    assert soak.growth(one_after_the_other()[0]) < MOST
+def test_memory_stays_over_thousands_of_tables(tell) -> None:
+    grown = soak.growth(one_after_the_other()[0])
+    tell(f"3,000 tables: {grown:.0f} bytes more per table")
+    assert grown < MOST
 
 
 @pytest.mark.slow
-def test_four_threads_give_the_same_and_keep_memory() -> None:
+def test_four_threads_give_the_same_and_keep_memory(tell) -> None:
     sizes, digests = run("2000", "4")
     assert digests == one_after_the_other()[1][:2000]
+    tell(f"2,000 tables in four threads: {soak.growth(sizes):.0f} bytes more per table")
     assert soak.growth(sizes) < MOST
 
 
 @pytest.mark.slow
-def test_a_leak_is_seen() -> None:
-    assert soak.growth(run("400", "--leak")[0]) > 10 * MOST
+def test_a_leak_is_seen(tell) -> None:
+    grown = soak.growth(run("400", "--leak")[0])
+    tell(f"models that are kept on purpose: {grown:,.0f} bytes more per table")
+    assert grown > 10 * MOST
