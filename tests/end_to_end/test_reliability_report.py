@@ -50,10 +50,8 @@ def test_a_run_is_noted_and_shown(tmp_path, report):
         "unit/test_small.py::test_other[2]": "skipped",
     }
     page = report.page(path)
-    assert (
-        f"| the other tests of `make test-slow` | `{(run['commit'] or run['sources'])[:7]}` ({run['date']}) | 2 | 1 | 1 | 0 |"
-        in page
-    )
+    stamp = f"`{(run['commit'] or run['sources'])[:7]}` ({run['date']})"
+    assert f"| the other tests of `make test-slow` | {stamp} | 2 | 1 | 1 | 0 |" in page
     assert "| `unit/test_small.py::test_good` | 3 of 3 survived |" in page
     assert "- `unit/test_small.py::test_other[2]`: there is no moon" in page
 
