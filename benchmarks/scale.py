@@ -177,11 +177,6 @@ def covertype(quick: bool) -> dict[str, Any]:
     return tables.fit_apart(table="load_covertype", sweeps=4 if quick else 20, chains=2)
 
 
-def large(quick: bool) -> dict[str, Any]:
-    """Fit a generated table of 5,000,000 rows from Parquet."""
-    return _generated(50_000 if quick else 5_000_000, sweeps=4 if quick else 10, chains=1)
-
-
 def known(quick: bool) -> dict[str, Any]:
     """Fit generated tables of 1,000,000 and 10,000,000 rows, and look whether their features are found."""
     million, ten = (20_000, 40_000) if quick else (1_000_000, 10_000_000)
@@ -205,7 +200,6 @@ PARTS: dict[str, Any] = {
     "threads": threads,
     "rows": rows,
     "covertype": covertype,
-    "large": large,
     "known": known,
     "killed": scale_cluster.killed,
     "model": scale_cluster.model,

@@ -56,8 +56,8 @@ def watched(client: Any, kill_after: int | None = None, **arguments: Any) -> Any
 def killed(quick: bool) -> list[dict[str, Any]]:
     """Fit covertype and a generated table on two workers, of which one is killed halfway."""
     found = []
-    n_rows = 50_000 if quick else 5_000_000
-    sizes = (4, 4) if quick else (20, 10)  # sweeps, those of the same fits in threads
+    n_rows = 50_000 if quick else 1_000_000
+    sizes = (4, 4) if quick else (20, 8)  # sweeps, those of the same fits in threads
     with cluster(2) as client:
         found.append(_with_a_kill(client, "load_covertype", sizes[0], chains=2))
     with cluster(2) as client, tempfile.TemporaryDirectory() as folder:

@@ -105,37 +105,29 @@ def _rows(found: dict[str, Any]) -> str:
 
 
 def _ten_million(found: dict[str, Any]) -> str:
-    """Say what 10,000,000 rows take, from the largest fits that were swept in place."""
-    if "large" not in found:
+    """Say what memory grows by from the largest of these tables to ten times as many rows, both swept in place."""
+    if "known" not in found:
         return ""
     per_chain = found["rows"]["bytes_per_row_and_further_chain"]
-    small, large = found["rows"]["sizes"][-1], found["large"]
+    small, large = found["rows"]["sizes"][-1], found["known"]["fits"][-1]
     per_row = 1e9 * (large["peak_gb"] - small["peak_gb"]) / (large["rows"] - small["rows"])
-    more = 1e7 - large["rows"]
-    seconds, peak = large["sweep_seconds"] * 1e7 / large["rows"], large["peak_gb"] + 1e-9 * per_row * more
-    text = (
-        f"From {small['rows']:,} to {large['rows']:,} rows (below), both swept in place, memory grows by {per_row:.0f} "
-        f"bytes per row with one chain; each further chain takes {per_chain:.0f} more. Extrapolated to 10,000,000 rows: "
-        f"{seconds:.0f} s per sweep, and {peak:.1f} GB with one chain or {peak + 3e-2 * per_chain:.1f} GB with four, "
-        "beside the draws that are kept."
+    return (
+        f"From {small['rows']:,} to {large['rows']:,} rows (above) memory grows by {per_row:.0f} bytes per row with one chain "
+        f"and the draws that were kept; each further chain takes {per_chain:.0f} more."
     )
-    if "known" in found:
-        text += (
-            f" The fit of 10,000,000 rows with one chain took {found['known']['fits'][-1]['peak_gb']:.1f} GB."
-        )
-    return text
 
 
 def _fits(found: dict[str, Any]) -> str:
     lines = []
     local = {}
-    parts = [found[name] for name in ("covertype", "large") if name in found]
-    for one in [*parts, *found.get("known", {}).get("fits", [])]:
-        local[one["rows"]] = one["digest"]
+    parts = [found[name] for name in ("covertype",) if name in found]
+    parts += found.get("rows", {}).get("sizes", [])[-1:] + found.get("known", {}).get("fits", [])[-1:]
+    for one in parts:
+        local[one["rows"], one["sweeps"]] = one["digest"]
         lines.append(_fit(one, "two threads", f"{one['peak_gb']:.1f}"))
     for one in found.get("killed", []):
         peaks = " + ".join(f"{gb:.1f}" for gb in [one["peak_gb"], *one["peak_gb_of_workers"]])
-        same = local.get(one["rows"])
+        same = local.get((one["rows"], one["sweeps"]))
         bits = "" if same is None else ", same draws" if same == one["digest"] else ", **other draws**"
         lines.append(_fit(one, f"two workers, one killed{bits}", peaks))
     if not lines:
