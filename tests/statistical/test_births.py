@@ -28,7 +28,7 @@ from .tables import EVERYTHING, TABLES, but_first_slow, posterior_of, simulated
 
 pytestmark = pytest.mark.statistical
 
-FEW, MANY = 3_000, 100_000
+FEW, MANY = 3_000, 30_000
 N_TIMES = 2  # in a sweep
 REFERENCE = TABLES["real, noise fixed"]
 SHARED = "real, bias"  # a bias that features which all rows have may share

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.statistical
 
 N_SWEEPS = 3_000
 N_WRONG = 3_000  # of chains that are to be found out, by 7 to 13 standard errors
-MANY = 60_000
+MANY = 30_000
 REFERENCE = TABLES["real, noise fixed"]
 
 

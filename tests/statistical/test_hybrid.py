@@ -19,7 +19,7 @@ from .tables import EVERYTHING, TABLES, plain_kind, posterior_of, simulated
 
 pytestmark = pytest.mark.statistical
 
-FEW, WRONG, MANY = 2_500, 5_000, 60_000  # sweeps; of a chain that is to be found out
+FEW, WRONG, MANY = 2_500, 5_000, 20_000  # sweeps; of a chain that is to be found out
 
 
 def scores(problem: Problem, n_shards: int, n_sweeps: int, seed: int) -> Any:
