@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 #: Names a file to which every check adds a line: `make bench-exactness` writes a page from it.
 NOTES = "GLFM_SCORES"
 
-# Standard errors. All tests together have so many scores that one of a new random stream passes four by chance.
+# Standard errors. All tests have so many scores that one of a new random stream passes four by chance.
 LIMIT = 4.5
 # Of short chains, so that the batches of their standard errors are as long as their memory needs: on these
 # tables batches of 50 sweeps give errors within a few hundredths of those of batches of 160.
@@ -21,9 +21,9 @@ N_BATCHES = 50
 def check(scores: "pd.DataFrame") -> None:
     """Assert that every quantity is where it should be, up to Monte Carlo error.
 
-    Seeds are fixed and nothing is retried, but a change of the random stream draws all scores anew, and one
-    in 150,000 passes the limit by chance. Ten times the sweeps tell: a score that was chance shrinks, one that
-    was a mistake triples.
+    Seeds are fixed and nothing is retried, but a change of the random stream draws all scores anew,
+    and one in 150,000 passes the limit by chance. Ten times the sweeps tell: a score that was chance
+    shrinks, one that was a mistake triples.
     """
     worst = scores[~(scores["z"].abs() < LIMIT)]
     if NOTES in os.environ:
