@@ -150,14 +150,14 @@ bench-converged: $(FRESH) ## whether chains of real tables agree within five min
 STATISTICAL := -m "not reliability" tests/statistical
 JUNIT = --junitxml=$(VENV)/$(1).xml
 NOTE = result=$$?; $(BIN)/python benchmarks/reliability_report.py $(1) $(VENV)/$(1).xml && $(BIN)/python docs/make_tables.py && exit $$result
-bench-exactness: $(COMPILED) ## every statistical test, short and long, and the table of what each found (half an hour)
+bench-exactness: $(COMPILED) ## every statistical test, short and long, and the table of what each found (an hour)
 	$(BIN)/python benchmarks/exactness_report.py --begin
 	$(BIN)/pytest --collect-only -q $(STATISTICAL) | $(BIN)/python benchmarks/exactness_report.py --rest > $(VENV)/exactness-rest.txt
 	GLFM_SCORES=$(CURDIR)/benchmarks/results/exactness.jsonl $(BIN)/pytest -n 2 --dist worksteal $(call JUNIT,statistical) @$(VENV)/exactness-rest.txt; \
 	  $(call NOTE,statistical)
 
 # The three parts of the long tests, each within an hour; what fails is said on the page, too.
-bench-reliability: $(COMPILED) ## all long tests, part by part, and the page of what they found (an hour and a half)
+bench-reliability: $(COMPILED) ## all long tests, part by part, and the page of what they found (two hours)
 	-$(MAKE) --no-print-directory bench-exactness
 	-$(BIN)/pytest -n 2 --dist worksteal $(call JUNIT,slow) -m slow --ignore tests/statistical; $(call NOTE,slow)
 	-$(BIN)/pytest -n 2 --dist worksteal $(call JUNIT,reliability) -m "reliability and not slow"; $(call NOTE,reliability)

@@ -32,10 +32,11 @@ def read(path: Path) -> dict[str, Any]:
     assert suite is not None
     tests: dict[str, dict[str, Any]] = {}
     for case in suite.iter("testcase"):
-        module = [part for part in case.get("classname", "").split(".") if part[:1].islower()]
+        parts = case.get("classname", "").split(".")
+        module, classes = ([part for part in parts if part[:1].islower() is lower] for lower in (True, False))
         skipped = case.find("skipped")
         failed = case.find("failure") is not None or case.find("error") is not None
-        tests[f"{'/'.join(module)}.py::{case.get('name')}"] = {
+        tests["::".join([f"{'/'.join(module)}.py", *classes, str(case.get("name"))])] = {
             "outcome": "failed" if failed else "passed" if skipped is None else "skipped",
             **({} if skipped is None else {"why": skipped.get("message")}),
             "told": [one.get("value") for one in case.iter("property") if one.get("name") == "told"],
@@ -79,7 +80,9 @@ def page(path: Path = RESULTS) -> str:
         )
         told += [[f"`{name}`", words] for name, test in tests.items() for words in test["told"]]
         skipped += [f"- `{name}`: {test['why']}" for name, test in tests.items() if "why" in test]
-    text = [_table(rows), _table(told)]
+    text = [_table(rows)]
+    if told[1:]:
+        text.append(_table(told))
     if skipped:
         text.append("Skipped:\n\n" + "\n".join(skipped))
     return "\n\n".join(text)

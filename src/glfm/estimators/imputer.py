@@ -19,7 +19,7 @@ from glfm.sampling.engine import Engine
 from glfm.schema import Schema
 from glfm.schema.conditions import Unseen
 
-N_WARMUP, N_DRAWS = 100, 150  # of each chain
+N_WARMUP, N_DRAWS, THIN = 100, 50, 3  # of each chain; every sweep kept predicts no better
 _MOST_FEATURES = 20  # weighted ones: more cost time and predict no better
 
 
@@ -84,7 +84,7 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, MixedTableEstimator):  # t
         n_chains: int = 4,
         n_warmup: int = N_WARMUP,
         n_draws: int = N_DRAWS,
-        thin: int = 1,
+        thin: int = THIN,
         n_jobs: int | None = None,
         random_state: int | None = None,
         progress: bool = False,
