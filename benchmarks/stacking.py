@@ -122,8 +122,8 @@ def page() -> str:
     for name in AVERAGES:
         for kind in kinds:
             each = np.array([line[name][kind] - line["weighted"]["equal"] for line in lines])
-            error = each.std(ddof=1) / np.sqrt(each.size) if each.size > 1 else np.nan
-            gains.append(f"{each.mean():+.3f} ± {error:.3f}")
+            spread = f" ± {each.std(ddof=1) / np.sqrt(each.size):.3f}" if each.size > 1 else ""
+            gains.append(f"{each.mean():+.3f}{spread}")
     rows.append(gains)
     table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
     most = max(line["rows"] for line in lines)

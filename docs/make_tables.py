@@ -32,6 +32,7 @@ import paper_missing_report
 import refinement_report
 import reliability_report
 import scale_report
+import stacking
 
 
 def layers() -> str:
@@ -195,6 +196,7 @@ BLOCKS: list[tuple[Path, str, Callable[[], str]]] = [
     (HERE / "imputation.md", "imputation", imputation_report.page),
     (HERE / "imputation.md", "choices", choices_report.page),
     (HERE / "imputation.md", "refinement", refinement_report.page),
+    (HERE / "imputation.md", "stacking", stacking.page),
     (HERE / "kinds.md", "kinds", kinds_report.page),
     (HERE / "mixing.md", "agreement", agreement.page),
     (HERE / "mixing.md", "mixing", mixing_report.page),
