@@ -1,10 +1,13 @@
-"""What travels between a chain and its shards on a cluster, counted: `python benchmarks/cluster_traffic.py`."""
+"""What travels between a chain and its shards on a cluster, counted for tables of 1,000 and 10,000 rows."""
+
+from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import numpy as np
 import pandas as pd
-from distributed import Client, LocalCluster
+import scale_cluster
 
 import glfm
 
@@ -24,27 +27,26 @@ def table(n_rows: int) -> pd.DataFrame:
     return frame.mask(rng.random(frame.shape) < 0.1)
 
 
-def main() -> None:
-    print("  rows  columns S  features K  trips  sent  received  3KS + K^2  row bytes per fetch and draw")
-    with (
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
-        Client(cluster) as client,
-    ):
-        for n_rows in (1_000, 10_000):
+def counted(quick: bool) -> list[dict[str, Any]]:
+    """Count numbers and round trips per sweep of one chain with four shards on two workers."""
+    found = []
+    with scale_cluster.cluster(2) as client:
+        for n_rows in (1_000,) if quick else (1_000, 10_000):
             engine = glfm.DaskEngine(client, n_shards=N_SHARDS)
             settings = {"n_chains": 1, "n_warmup": N_SWEEPS // 2, "n_draws": N_SWEEPS // 2, "thin": 1}
             model = glfm.GLFM(**settings, random_state=0, progress=False, engine=engine)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 model.fit(table(n_rows))
-            S = model.fit_.problem.n_pseudo
-            K = 1 + np.mean([draw.n_features for draw in model.draws_])
-            seen, each = engine.traffic_, N_SHARDS * N_SWEEPS
-            print(
-                f"{n_rows:6}  {S:9}  {K:10.1f}  {seen.round_trips / N_SWEEPS:5.1f}  {seen.sent / each:4.0f}  "
-                f"{seen.received / each:8.0f}  {3 * K * S + K * K:9.0f}  {seen.fetched / n_rows:.1f}"
+            seen = engine.traffic_
+            found.append(
+                {
+                    "rows": n_rows,
+                    "pseudo_columns": model.fit_.problem.n_pseudo,
+                    "features": 1 + float(np.mean([draw.n_features for draw in model.draws_])),
+                    "round_trips": seen.round_trips / N_SWEEPS,
+                    "sent": seen.sent / N_SHARDS / N_SWEEPS,
+                    "received": seen.received / N_SHARDS / N_SWEEPS,
+                }
             )
-
-
-if __name__ == "__main__":
-    main()
+    return found

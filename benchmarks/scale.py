@@ -1,4 +1,4 @@
-"""How the parallel sampler scales: samplers side by side, threads, rows, memory, a cluster whose worker is killed.
+"""How the parallel sampler scales: samplers side by side, threads, rows, memory, first answers, clusters.
 
     GLFM_DATA=... python benchmarks/scale.py [--quick] [--again] [--parts samplers threads rows ...]
 
@@ -22,9 +22,11 @@ from typing import Any
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
+import cluster_traffic
 import mixing_chain
 import numpy as np
 import scale_cluster
+import scale_first
 import scale_tables as tables
 from arviz_stats.base import array_stats
 from machine import describe
@@ -201,8 +203,10 @@ PARTS: dict[str, Any] = {
     "rows": rows,
     "covertype": covertype,
     "known": known,
+    "first": scale_first.first_answers,
     "killed": scale_cluster.killed,
     "model": scale_cluster.model,
+    "traffic": cluster_traffic.counted,
 }
 
 
@@ -224,7 +228,8 @@ def main() -> None:
         part = PARTS[name](options.quick)
         # Others may have written meanwhile.
         found = json.loads(options.output.read_text()) if options.output.exists() else {}
-        found.update({"machine": describe(), name: part})
+        about = {**mixing_chain.describe(), "date": time.strftime("%Y-%m-%d"), "machine": describe()}
+        found[name] = {**about, "found": part}
         options.output.write_text(json.dumps(found, indent=1) + "\n")
         print(json.dumps(part, indent=1))
 

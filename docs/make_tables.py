@@ -181,11 +181,6 @@ def performance() -> str:
     return "\n".join(lines)
 
 
-def scale() -> str:
-    found = json.loads((RESULTS / "scale.json").read_text())
-    return f"Machine: {machine(found['machine'])}.\n\n{scale_report.page()}"
-
-
 # Page, name of the block, what writes it.
 BLOCKS: list[tuple[Path, str, Callable[[], str]]] = [
     (ROOT / "CONTRIBUTING.md", "layers", layers),
@@ -203,8 +198,9 @@ BLOCKS: list[tuple[Path, str, Callable[[], str]]] = [
     (HERE / "mixing.md", "converged", converged.page),
     (HERE / "performance.md", "speed", performance),
     (HERE / "performance.md", "first-hour", first_hour),
-    (HERE / "performance.md", "scale", scale),
+    (HERE / "performance.md", "scale", scale_report.page),
     (HERE / "reliability.md", "reliability", reliability_report.page),
+    (HERE / "scale.md", "traffic", scale_report.traffic),
 ]
 
 
