@@ -35,7 +35,7 @@ _watching = []
 def _audit(event, arguments):
     writes = event == "open" and isinstance(arguments[1], str) and set(arguments[1]) & set("wax+")
     if _watching and (event.startswith(_FORBIDDEN) or writes):
-        _watching.append(event)
+        _watching.append(f"{event} {arguments}")
 
 
 sys.addaudithook(_audit)
@@ -54,7 +54,7 @@ def watched(read):
         tracemalloc.stop()
         happened = _watching[1:]
         _watching.clear()
-        assert not happened
+        assert not happened, happened
         assert peak < 2**28
 
 

@@ -170,7 +170,6 @@ class _Births:
         weights[k] = 0.0
         return Birth(weights, new, float(share), k, False, -1, np.zeros(new.size))
 
-    @np.errstate(invalid="ignore")  # what is not finite is found out after the sweep
     def propose_vague(self, scale: float) -> None:
         """Propose a feature with weights of this scale around zero, or that one die, as if it were one."""
         shared, prior, width = self._shared, self._prior, self._shared.width
@@ -205,7 +204,6 @@ class _Births:
         else:
             self._rearrange(all_but(birth.feature, width))
 
-    @np.errstate(invalid="ignore")  # what is not finite is found out after the sweep
     def share_bias(self) -> None:
         """Propose a feature that all rows have, which takes a part of the bias; or that one give it back.
 

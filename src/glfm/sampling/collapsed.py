@@ -66,6 +66,7 @@ class CollapsedSampler:
     def __init__(self, problem: LocalProblem) -> None:
         self.problem = problem
 
+    @np.errstate(over="ignore", invalid="ignore")  # what is not finite is found out after the sweep
     def sweep(self, state: State, adapt: bool = False, stop: Event | None = None) -> None:
         """Move `state` by one sweep; `adapt` tunes step sizes and is for warm-up only.
 

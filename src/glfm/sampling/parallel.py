@@ -129,6 +129,7 @@ class ParallelSweep:
         self._moves = moves
         self._counts: list[Counts] | None = None
 
+    @np.errstate(over="ignore", invalid="ignore")  # what is not finite is found out after the sweep
     def sweep(self, shared: Shared, adapt: bool = False) -> None:
         """Make one sweep; before the first, what rows share settles."""
         if shared.sweep == 0:

@@ -96,10 +96,11 @@ def find_features(seed: int, values: FloatArray, problem: Problem) -> StartFeatu
     most = _MOST_FEATURES if bound is None else min(bound, _MOST_FEATURES)
     rng, S = np.random.default_rng(seed), values.shape[1]
     seen = ~np.isnan(values)
-    means = np.where(seen, values, 0.0).sum(axis=0) / np.maximum(seen.sum(axis=0), 1)
-    X = np.nan_to_num(values - means)
-    sds = np.sqrt(np.square(X).sum(axis=0) / max(len(X), 1))
-    varies = sds > 1e-9 * (1.0 + np.abs(means))
+    with np.errstate(over="ignore"):  # of noise beyond all measure: no feature is looked for in such a column
+        means = np.where(seen, values, 0.0).sum(axis=0) / np.maximum(seen.sum(axis=0), 1)
+        X = np.nan_to_num(values - means)
+        sds = np.sqrt(np.square(X).sum(axis=0) / max(len(X), 1))
+    varies = np.isfinite(sds) & (sds > 1e-9 * (1.0 + np.abs(means)))
     if len(X) < _LEAST_ROWS or not varies.any() or not most:
         return StartFeatures(means, np.zeros((S, 0)), np.zeros(0))
     X = X[:, varies] / sds[varies]
