@@ -92,11 +92,11 @@ def effective(
 def samplers(quick: bool) -> list[dict[str, Any]]:
     """Compare both samplers, and the parallel one with two shards in two threads, on public and generated tables."""
     asked: list[tuple[str, int]] = [
-        ("german_credit", 2_000),
-        ("wine_quality", 1_000),
-        ("generated, 20,000", 300),
-        ("adult", 150),
-        ("generated, 100,000", 100),
+        ("german_credit", 1_000),
+        ("wine_quality", 500),
+        ("generated, 20,000", 200),
+        ("adult", 60),
+        ("generated, 100,000", 60),
     ]
     parts = []
     for name, n_sweeps in asked[:2] if quick else asked:

@@ -422,6 +422,42 @@ def test_surprisal_by_partition(client, odd, odd_local, files):
     pd.testing.assert_frame_equal(found, odd_local.surprisal(odd))
 
 
+def check_predictive(found, known, values, level):
+    """Every answer is that of a table in one place, the empty partition notwithstanding."""
+    questions = ["mean", "median", "mode", "sd", "entropy"]
+    answers = [(getattr(found, name)(), getattr(known, name)()) for name in questions]
+    answers += zip(found.interval(0.5), known.interval(0.5), strict=True)
+    answers += [(found.proba(level), known.proba(level))]
+    answers += [
+        (getattr(found, name)(values), getattr(known, name)(values.compute())) for name in ("logpdf", "cdf")
+    ]
+    for mine, theirs in answers:
+        assert isinstance(mine, dd.DataFrame)
+        said = mine.dtypes.astype(str).replace("string", "str")  # what dask says of its own text, too
+        assert said.to_dict() == theirs.dtypes.astype(str).to_dict()
+        pd.testing.assert_frame_equal(mine.compute().astype(theirs.dtypes), theirs)
+    one, other = (table.compute() for table in found.sample(2))
+    assert one.index.equals(other.index)
+    assert not one.equals(other)
+    with pytest.raises(DataError, match="holes of all rows into one order"):
+        found.uncertainty()
+    with pytest.raises(DataError, match="of 4 partitions: give the values as one with the same"):
+        found.logpdf(dd.from_pandas(values.compute(), npartitions=1))
+
+
+def test_predictive_by_partition(client, odd, odd_local, files):
+    """Of the rows of the fit, with their own features, and of rows never seen."""
+    level = "ward"
+    values = read(files)
+    model = fit(read(files))
+    check_predictive(model.predictive(), odd_local.predictive(), values, level)
+    check_predictive(odd_local.predictive(read(files)), odd_local.predictive(odd), values, level)
+    tables = [odd_local.impute(read(files)), *odd_local.impute(read(files), how="sample", n=2)]
+    known = [odd_local.impute(odd), *odd_local.impute(odd, how="sample", n=2)]
+    for mine, theirs in zip(tables, known, strict=True):
+        pd.testing.assert_frame_equal(mine.compute().astype(theirs.dtypes), theirs)
+
+
 @pytest.mark.reliability
 def test_another_number_of_shards(client, odd, files):
     engine = glfm.DaskEngine(client, n_shards=2)
@@ -471,7 +507,7 @@ def test_what_needs_all_rows_is_refused(files, tmp_path):
     with dask.config.set(scheduler="threads"):
         model = fit(read(files), glfm.LocalEngine(n_shards=2))
     for question in (
-        model.predictive,
+        model.surprisal,
         model.activations,
         lambda: model.append(patients(3)),
         lambda: model.report(tmp_path / "page.html"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -10,20 +11,194 @@ import dask
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
-from dask.dataframe.utils import make_meta
+from dask.dataframe.utils import make_meta, meta_nonempty
 from distributed import Client
 from numpy.typing import NDArray
 
 from glfm.distributed.connection import Connection
 from glfm.distributed.engine import current_client
-from glfm.frames.frame import Frame
+from glfm.errors import DataError
+from glfm.frames.frame import Frame, is_partitioned
 from glfm.posterior.fit import Fit
 from glfm.posterior.predictive import How, Predictive, check_imputations, predict
-from glfm.posterior.rows import TrainingRows
+from glfm.posterior.rows import NewRows, TrainingRows, asked_draws
 from glfm.posterior.surprisal import surprisal
 from glfm.sampling.draws import Draw, Draws
 from glfm.sampling.problem import LocalProblem
+from glfm.schema.conditions import Unseen, check_columns
 from glfm.schema.encoding import encode
+
+
+class PredictiveByPartition:
+    """What `Predictive` answers, of a dask DataFrame: in its partitions, each when it is computed.
+
+    The methods that return frames are those of `Predictive`, and their frames are dask DataFrames. Values to
+    be judged are a dask DataFrame with the partitions of the table.
+
+    Parameters
+    ----------
+    data
+        The table, a dask DataFrame.
+    fits
+        What is sent to the workers: one fit for all partitions, or one for each, whose draws are of its rows.
+    rowless
+        A fit of the same draws that knows no rows.
+    predictive
+        Makes the predictive of a partition from the partition, its fit and its number.
+    """
+
+    def __init__(
+        self,
+        data: Any,
+        fits: list[Fit],
+        rowless: Fit,
+        predictive: Callable[[pd.DataFrame, Fit, int], Predictive],
+    ) -> None:
+        self._data, self._fits, self._predictive = data, fits, predictive
+        self._template = Frame.read(meta_nonempty(make_meta(data)))
+        check_columns(rowless.schema, self._template.names)
+        unknown = np.full((self._template.n_rows, len(rowless.problem.names)), np.nan)
+        self._blank = Predictive(self._template, NewRows(unknown, rowless, 1), rowless)
+
+    def __repr__(self) -> str:
+        return f"<predictive of the {self._data.npartitions} partitions of a dask DataFrame>"
+
+    def mean(self) -> Any:
+        """Return the means of the numeric columns."""
+        return self._ask("mean")[0]
+
+    def median(self) -> Any:
+        """Return the medians of the numeric and ordinal columns."""
+        return self._ask("median")[0]
+
+    def mode(self) -> Any:
+        """Return the most probable value of every cell."""
+        return self._ask("mode")[0]
+
+    def interval(self, mass: float = 0.9) -> tuple[Any, Any]:
+        """Return the lower and upper ends of central intervals of numeric and ordinal columns."""
+        lower, upper = self._ask("interval", mass)
+        return lower, upper
+
+    def proba(self, column: str) -> Any:
+        """Return the probability of every level of a categorical or ordinal column, rows x levels."""
+        return self._ask("proba", column)[0]
+
+    def sd(self) -> Any:
+        """Return the standard deviations of the numeric columns; those of dates and durations in days."""
+        return self._ask("sd")[0]
+
+    def entropy(self) -> Any:
+        """Return the Shannon entropies, in nats, of the categorical and ordinal columns."""
+        return self._ask("entropy")[0]
+
+    def uncertainty(self, mass: float = 0.9) -> Any:
+        """Refuse what puts the holes of all rows into one order."""
+        raise DataError(
+            "uncertainty() puts the holes of all rows into one order, and these rows stay in partitions: ask "
+            "predictive() for interval(), sd(), entropy() or proba(), or pass some rows as X."
+        )
+
+    def logpdf(self, values: Any) -> Any:
+        """Return the log density (of a discrete cell: log probability) of given values; NaN in the holes."""
+        return self._ask("logpdf", values=values)[0]
+
+    def cdf(self, values: Any) -> Any:
+        """Return the probability of not exceeding given values of numeric and ordinal columns."""
+        return self._ask("cdf", values=values)[0]
+
+    def sample(self, n: int = 1) -> list[Any]:
+        """Return `n` whole tables, each drawn jointly from one posterior draw, in turn if there are fewer."""
+        return self._ask("sample", n)
+
+    def impute(self, how: How = "auto", n: int = 1) -> Any:
+        """Return the table with its holes filled; see `GLFM.impute`."""
+        check_imputations(how, n, len(self._fits[0].draws))
+        frames = self._ask("impute", how, n, metas=[make_meta(self._data)] * n)
+        return frames if n > 1 else frames[0]
+
+    def _ask(
+        self, question: str, *arguments: Any, values: Any = None, metas: list[Any] | None = None
+    ) -> list[Any]:
+        """Return the dask DataFrames that a method of `Predictive` returns."""
+        given = None
+        if values is not None:
+            if not is_partitioned(values) or values.npartitions != self._data.npartitions:
+                raise DataError(
+                    f"The table is a dask DataFrame of {self._data.npartitions} partitions: give the values "
+                    "as one with the same partitions."
+                )
+            given, columns = values.to_delayed(optimize_graph=False), make_meta(values).columns
+            arguments = (pd.DataFrame(np.nan, index=self._template.labels, columns=columns),)
+        if metas is None:
+            metas = [meta.iloc[:0] for meta in _listed(getattr(self._blank, question)(*arguments))]
+        answer = partial(_asked, self._predictive, question, arguments)
+        return _lazily(self._data, self._fits, answer, metas, given)
+
+
+def _asked(
+    predictive: Callable[[pd.DataFrame, Fit, int], Predictive],
+    question: str,
+    arguments: tuple[Any, ...],
+    part: pd.DataFrame,
+    fit: Fit,
+    number: int,
+    *values: pd.DataFrame,
+) -> list[pd.DataFrame]:
+    """Return what a method of the predictive of a partition says, of given values if there are some."""
+    return _listed(getattr(predictive(part, fit, number), question)(*(values or arguments)))
+
+
+def _listed(answer: Any) -> list[Any]:
+    return list(answer) if isinstance(answer, list | tuple) else [answer]
+
+
+def _lazily(
+    data: Any,
+    fits: list[Fit],
+    answer: Callable[..., list[pd.DataFrame]],
+    metas: list[Any],
+    given: list[Any] | None = None,
+) -> list[Any]:
+    """Return dask DataFrames whose partitions are answers about those of the data, found when computed.
+
+    An answer is a list of frames like `metas`, from a partition, its fit, its number, and what is given with
+    it.
+    """
+    fits = _sent(current_client(), fits)
+    parts = data.to_delayed(optimize_graph=False)
+    if len(fits) == 1:
+        fits *= len(parts)
+    task = dask.delayed(partial(_answered, answer, metas), pure=False)
+    columns = [parts, fits, range(len(parts)), *([] if given is None else [given])]
+    tasks = [task(*each) for each in zip(*columns, strict=True)]
+    return [
+        dd.from_delayed([task[i] for task in tasks], meta=meta, divisions=data.divisions, verify_meta=False)
+        for i, meta in enumerate(metas)
+    ]
+
+
+def _answered(
+    answer: Callable[..., list[pd.DataFrame]], metas: list[pd.DataFrame], part: pd.DataFrame, *about: Any
+) -> list[pd.DataFrame]:
+    """Return the answer about a partition; of no rows nothing."""
+    return answer(part, *about) if len(part) else metas
+
+
+def predictive_of_new(fit: Fit, data: Any, unseen: Unseen, n_jobs: int | None) -> PredictiveByPartition:
+    """Return the predictive of rows never seen, in partitions."""
+    rowless = _rowless(asked_draws(fit, data))
+    make = partial(_of_new, unseen=unseen, n_jobs=n_jobs)
+    return PredictiveByPartition(data, [rowless], rowless, make)
+
+
+def _of_new(part: pd.DataFrame, fit: Fit, number: int, unseen: Unseen, n_jobs: int | None) -> Predictive:
+    return predict(fit, part, unseen, n_jobs)
+
+
+def _rowless(fit: Fit) -> Fit:
+    """Return a fit that can be asked about rows never seen, without the table."""
+    return replace(fit, frame=None, problem=fit.problem.rowless(), chains=(), partitions=None, whole=None)
 
 
 class FittedPartitions:
@@ -39,33 +214,22 @@ class FittedPartitions:
 
     absent: str = (
         "The table of the fit is a dask DataFrame, whose rows stay where they are, and this needs them in "
-        "one place: ask for impute(), pass rows of your own where X is asked for, or fit a pandas frame."
+        "one place: ask for predictive() or impute(), pass rows of your own where X is asked for, or fit a "
+        "pandas frame."
     )
 
     def __init__(self, data: Any, ends: NDArray[np.intp]) -> None:
         self._data, self._ends = data, ends
 
-    def impute(self, fit: Fit, how: How, n: int) -> Any:
-        """Return dask DataFrames whose partitions are those of the fit, completed when they are computed."""
-        check_imputations(how, n, len(fit.draws))
-        client = current_client()
-        rowless = replace(fit, frame=None, problem=fit.problem.rowless(), chains=(), partitions=None)
+    def predictive(self, fit: Fit) -> PredictiveByPartition:
+        """Return the predictive of the rows of the fit, with the features that they have in each draw."""
+        rowless = _rowless(fit)
         starts = [0, *self._ends[:-1].tolist()]
         mine = [
             rowless.with_draws([_rows_of(draw, start, end) for draw in fit.draws])
             for start, end in zip(starts, self._ends.tolist(), strict=True)
         ]
-        parts = self._data.to_delayed(optimize_graph=False)
-        tasks = [
-            dask.delayed(partial(_complete, number=number, how=how, n=n), pure=False)(part, draws)
-            for number, (part, draws) in enumerate(zip(parts, _sent(client, mine), strict=True))
-        ]
-        meta, divisions = make_meta(self._data), self._data.divisions
-        frames = [
-            dd.from_delayed([task[i] for task in tasks], meta=meta, divisions=divisions, verify_meta=False)
-            for i in range(n)
-        ]
-        return frames if n > 1 else frames[0]
+        return PredictiveByPartition(self._data, mine, rowless, _of_fitted)
 
 
 def _sent(client: Client | None, fits: list[Fit]) -> list[Any]:
@@ -97,43 +261,25 @@ class _PartitionRows(TrainingRows):
         )
 
 
-def _complete(part: pd.DataFrame, fit: Fit, number: int, how: How, n: int) -> list[pd.DataFrame]:
-    """Return a partition of the fit with its holes filled, `n` times; the draws have its rows alone."""
-    if not len(part):
-        return [part] * n
+def _of_fitted(part: pd.DataFrame, fit: Fit, number: int) -> Predictive:
+    """Return the predictive of a partition of the fit; the draws have its rows alone."""
     frame, kinds, seed = Frame.read(part), fit.problem.kinds, fit.seed
     problem = LocalProblem(kinds, encode(frame, kinds), fit.problem.priors)
     draws = Draws([replace(draw, x=problem.x) for draw in fit.draws])
     here = replace(fit, frame=frame, problem=problem, draws=draws)
     key = np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, number))
-    filled = Predictive(frame, _PartitionRows(here, key), here).impute(how, n)
-    return list(filled) if n > 1 else [filled]
+    return Predictive(frame, _PartitionRows(here, key), here)
 
 
-def impute_new(model: Any, data: Any, **arguments: Any) -> Any:
-    """Return a dask DataFrame of rows never seen, completed partition by partition."""
-    return data.map_partitions(_impute_part, model, arguments, meta=make_meta(data))
-
-
-def _impute_part(part: pd.DataFrame, model: Any, arguments: dict[str, Any]) -> pd.DataFrame:
-    if not len(part):
-        return part
-    filled: pd.DataFrame = predict(model.fit_, part, model.unseen, model.n_jobs).impute(**arguments)
-    return filled
-
-
-def surprisal_of_new(model: Any, data: Any) -> Any:
+def surprisal_of_new(fit: Fit, data: Any, unseen: Unseen, n_jobs: int | None) -> Any:
     """Return a dask DataFrame with the surprisal of rows never seen, partition by partition."""
-    return data.map_partitions(_surprisal_part, model, meta=_blank(make_meta(data), model))
+    empty = make_meta(data)
+    meta = pd.DataFrame({name: np.empty(0) for name in fit.problem.names}, index=empty.index)
+    answer = partial(_surprisal, unseen=unseen, n_jobs=n_jobs)
+    return _lazily(data, [_rowless(fit)], answer, [meta])[0]
 
 
-def _surprisal_part(part: pd.DataFrame, model: Any) -> pd.DataFrame:
-    if not len(part):
-        return _blank(part, model)
-    found: pd.DataFrame = surprisal(model.fit_, part, model.unseen, model.n_jobs)
-    return found
-
-
-def _blank(rows: pd.DataFrame, model: Any) -> pd.DataFrame:
-    """Return the surprisal of no row."""
-    return pd.DataFrame({name: np.empty(0) for name in model.fit_.problem.names}, index=rows.index)
+def _surprisal(
+    part: pd.DataFrame, fit: Fit, number: int, unseen: Unseen, n_jobs: int | None
+) -> list[pd.DataFrame]:
+    return [surprisal(fit, part, unseen, n_jobs)]

@@ -150,7 +150,7 @@ class Asking(Fitted):
         if is_partitioned(X):
             from glfm.distributed.by_partition import surprisal_of_new
 
-            return surprisal_of_new(self, X)
+            return surprisal_of_new(self._fit, X, self.unseen, self.n_jobs)
         with Answering("surprisal", self.progress):
             return surprisal(self._fit, self._table(X), self.unseen, self.n_jobs)
 

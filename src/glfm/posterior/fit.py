@@ -19,7 +19,6 @@ from glfm.sampling.problem import LocalProblem, Problem
 from glfm.schema import Schema
 
 if TYPE_CHECKING:
-    from glfm.posterior.predictive import How
     from glfm.posterior.refinement import Refinement
 
 _NO_ROWS = (
@@ -33,8 +32,8 @@ class Partitions(Protocol):
 
     absent: str  # why rows cannot be had here, for an error message
 
-    def impute(self, fit: Fit, how: How, n: int) -> Any:
-        """Return the table with its holes filled, in partitions; `n` > 1: a list."""
+    def predictive(self, fit: Fit) -> Any:
+        """Return the predictive distribution of every cell, which answers by partition."""
 
 
 class Whole(NamedTuple):

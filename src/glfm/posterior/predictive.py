@@ -368,8 +368,6 @@ def impute(
     progress: bool = False,
 ) -> Any:
     """Return the table of the fit, or rows never seen, with the holes filled; see `GLFM.impute`."""
-    if X is None and fit.partitions is not None:
-        return fit.partitions.impute(fit, how, n)
     begin = time.monotonic()
     fit = asked_draws(fit, X, n)
     frame, rows = rows_for(fit, X, unseen, n_jobs)
