@@ -156,11 +156,12 @@ bench-exactness: $(COMPILED) ## every statistical test, short and long, and the 
 	GLFM_SCORES=$(CURDIR)/benchmarks/results/exactness.jsonl $(BIN)/pytest -n 2 --dist worksteal $(call JUNIT,statistical) @$(VENV)/exactness-rest.txt; \
 	  $(call NOTE,statistical)
 
-# The three parts of the long tests, each within an hour; what fails is said on the page, too.
+# The three parts of the long tests, each within an hour; what fails is said on the page, too. One part alone: PARTS=slow
+PARTS ?= statistical slow reliability
 bench-reliability: $(COMPILED) ## all long tests, part by part, and the page of what they found (two hours)
-	-$(MAKE) --no-print-directory bench-exactness
-	-$(BIN)/pytest -n 2 --dist worksteal $(call JUNIT,slow) -m slow --ignore tests/statistical; $(call NOTE,slow)
-	-$(BIN)/pytest -n 2 --dist worksteal $(call JUNIT,reliability) -m "reliability and not slow"; $(call NOTE,reliability)
+	$(if $(filter statistical,$(PARTS)),-$(MAKE) --no-print-directory bench-exactness)
+	$(if $(filter slow,$(PARTS)),-$(BIN)/pytest -n 2 --dist worksteal $(call JUNIT,slow) -m slow --ignore tests/statistical; $(call NOTE,slow))
+	$(if $(filter reliability,$(PARTS)),-$(BIN)/pytest -n 2 --dist worksteal $(call JUNIT,reliability) -m "reliability and not slow"; $(call NOTE,reliability))
 
 # Table by table, and those that are there are left alone: make bench-agreement ARGS="--tables clinic prostate"
 bench-agreement: $(FRESH) ## whether two seeds report the same features, and true ones (an hour; needs GLFM_DATA)
