@@ -42,16 +42,16 @@ sys.addaudithook(_audit)
 
 
 def watched(read):
-    """Return what reading gives, or its error; nothing else may happen meanwhile, and no memory go."""
+    """Return what reading gives, or its error; nothing else may happen meanwhile, no memory go."""
     _watching.append("begin")
-    tracemalloc.start()
+    tracemalloc.reset_peak()
+    before = tracemalloc.get_traced_memory()[0]
     try:
         return read()
     except GLFMError as error:
         return error
     finally:
-        peak = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
+        peak = tracemalloc.get_traced_memory()[1] - before
         happened = _watching[1:]
         _watching.clear()
         assert not happened, happened

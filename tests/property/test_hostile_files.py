@@ -5,6 +5,7 @@ import io
 import itertools
 import json
 import re
+import tracemalloc
 import warnings
 from contextlib import suppress
 from dataclasses import fields
@@ -26,6 +27,18 @@ from glfm.errors import DataError, FileError, FitWarning, GLFMError, SamplerErro
 from glfm.files import read_table
 from glfm.kinds import KINDS
 from glfm.schema import Schema
+
+
+@pytest.fixture(scope="module", autouse=True)
+def traced_memory():
+    """Trace memory for a whole module; only `watched` needs it.
+
+    Tracing that starts and stops thousands of times crashes the interpreter sooner or later: threads that end
+    meanwhile free memory without its lock.
+    """
+    tracemalloc.start()
+    yield
+    tracemalloc.stop()
 
 
 def test_the_watch_sees_what_it_should():

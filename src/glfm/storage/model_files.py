@@ -250,13 +250,7 @@ def _read(head: dict[str, Any], reader: Reader, known: Collection[str]) -> tuple
     rowless = head["table"] is None
     if rowless:
         n_rows = whole(reader, head["n_rows"], least=1)
-        spreads = _finite(reader, "columns/spread", (len(schema.kinds),)).tolist()
-        counts = [
-            reader.array(f"columns/{d}/counts", np.int64, (kind.n_levels,))
-            for d, kind in enumerate(schema.kinds.values())
-        ]
-        facts = ColumnFacts(tuple(spreads), tuple(counts))
-        problem: Problem = RowlessProblem(schema.kinds, priors, n_rows, facts)
+        problem: Problem = RowlessProblem(schema.kinds, priors, n_rows, _facts(reader, schema, n_rows))
         frame: Frame | None = None
         whole_table: Whole | None = None
     else:
@@ -282,6 +276,19 @@ def _read(head: dict[str, Any], reader: Reader, known: Collection[str]) -> tuple
     parameters = _parameters(head["parameters"], reader, known)
     fit = Fit(parameters, schema, frame, problem, tuple(chains), Draws(draws), seed, whole=whole_table)
     return replace(fit, refinement=read_refinement(reader, head.get("refinement"), problem)), stage
+
+
+def _facts(reader: Reader, schema: Schema, n_rows: int) -> ColumnFacts:
+    """Read what a fit without its rows knows of their cells."""
+    spreads = _finite(reader, "columns/spread", (len(schema.kinds),))
+    counts = [
+        reader.array(f"columns/{d}/counts", np.int64, (kind.n_levels,))
+        for d, kind in enumerate(schema.kinds.values())
+    ]
+    # As floats, so that a sum of enormous counts does not become a small one.
+    if (spreads < 0.0).any() or any((n < 0).any() or n.sum(dtype=np.float64) > n_rows for n in counts):
+        raise reader.error("what it says of the cells of its columns cannot be")
+    return ColumnFacts(tuple(spreads.tolist()), tuple(counts))
 
 
 def _read_table(reader: Reader, head: dict[str, Any]) -> tuple[Frame, Whole | None]:

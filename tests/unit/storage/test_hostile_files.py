@@ -159,6 +159,21 @@ class TestHostileFiles:
             array = np.load(io.BytesIO(content[f"{name}.npy"]))
             self.refuse(write(tmp_path / "x", {**content, f"{name}.npy": npy(0 * array)}))
 
+    def test_columns_that_no_table_has(self, model, tmp_path):
+        content = members(model.save(tmp_path / "m.glfm", data=False))
+        counts = {name: np.load(io.BytesIO(data)) for name, data in content.items() if "counts" in name}
+        levels = {name: n for name, n in counts.items() if n.size > 1}
+        for name, n in levels.items():
+            # The last ones add up to less than no count, and to a small one.
+            for wrong in (-1, 31, -(2**63), 2**63 - 1):
+                changed = np.concatenate([[wrong, wrong], n[2:]])
+                self.refuse(write(tmp_path / "x", {**content, name: npy(changed)}), "columns cannot be")
+        spread = np.load(io.BytesIO(content["columns/spread.npy"]))
+        self.refuse(
+            write(tmp_path / "x", {**content, "columns/spread.npy": npy(-spread)}), "columns cannot be"
+        )
+        assert levels
+
     def test_members_that_are_missing_or_too_many(self, path, tmp_path):
         content = members(path)
         for name in content:
