@@ -76,8 +76,6 @@ Seed = Annotated[int, typer.Option("--seed", min=0, help="The same seed gives th
 NChains = Annotated[int, typer.Option("--chains", help="Number of chains.")]
 NDraws = Annotated[int, typer.Option("--draws", help="Draws kept per chain.")]
 NJobs = Annotated[int | None, typer.Option("--jobs", help="Threads; default: one per chain and core.")]
-_FOR_FILLING = 0.35  # share of a time budget for filling holes and writing the table
-_SECONDS_PER_ROW = 2e-3  # of a time budget, below which few yes/no features fill in better
 _LARGE_FILE = 2**23  # bytes
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
@@ -161,19 +159,18 @@ class Fitting:
 
     def predictor(self, data: Path) -> GLFM:
         """Return a model of the table in a file, fitted with the choices of `Imputer`."""
-        from glfm.estimators.imputer import N_WARMUP, predicting
+        from glfm.estimators.imputer import FOR_FILLING, N_WARMUP, predicting
         from glfm.files import read_table
 
         plain = self.model()
         self._say_that_it_reads(data)
         frame = read_table(data, na=self.na, schema=plain.schema, clean=self.clean)
-        hurried = self.time_budget is not None and self.time_budget < _SECONDS_PER_ROW * len(frame)
         settings = {**plain.get_params(deep=False), "n_warmup": N_WARMUP, "thin": 1}
         settings |= {"weighted": "auto", "refine": "auto"}
-        model = predicting(frame, hurried=hurried, **settings)
+        model = predicting(frame, time_budget=self.time_budget, **settings)
         self.announce(model, frame)
-        with self.followed_by(_FOR_FILLING):
-            return model.fit(frame, time_budget=self.budget.part(1.0 - _FOR_FILLING).left, sample=self.sample)
+        with self.followed_by(FOR_FILLING):
+            return model.fit(frame, time_budget=self.budget.part(1.0 - FOR_FILLING).left, sample=self.sample)
 
     def fit(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from copy import copy
 from typing import Any, Literal, Self
@@ -16,11 +17,15 @@ from glfm.estimators.glfm import GLFM
 from glfm.frames.frame import is_partitioned
 from glfm.posterior.predictive import How
 from glfm.sampling.engine import Engine
+from glfm.sampling.pace import Budget
+from glfm.sampling.settings import check_budget
 from glfm.schema import Schema
 from glfm.schema.conditions import Unseen
 
 N_WARMUP, N_DRAWS, THIN = 100, 50, 3  # of each chain; every sweep kept predicts no better
+FOR_FILLING = 0.35  # share of a time budget for filling holes, and writing the table
 _MOST_FEATURES = 20  # weighted ones: more cost time and predict no better
+_SECONDS_PER_ROW = 2e-3  # of a time budget, below which few yes/no features fill in better
 
 
 class Imputer(OneToOneFeatureMixin, TransformerMixin, MixedTableEstimator):  # type: ignore[misc]
@@ -48,6 +53,10 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, MixedTableEstimator):  # t
         As in `GLFM`; None: 20 weighted features, more of which cost time and predict no better.
     alpha, weight_variance, bias, sampler, engine
         As in `GLFM`.
+    time_budget
+        Seconds, about, that `fit_transform`, or `fit` alone, may take: what there is time for is fitted, of a
+        large table a sample of its rows, or yes/no features instead of weighted ones, without trees. None:
+        as long as it takes.
     how
         As in `GLFM.impute`: "auto", "mode", "mean", "median" or "sample" (one draw per table).
     unseen
@@ -89,6 +98,7 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, MixedTableEstimator):  # t
         random_state: int | None = None,
         progress: bool = False,
         engine: Engine | None = None,
+        time_budget: float | None = None,
     ) -> None:
         self.schema = schema
         self.how = how
@@ -108,13 +118,11 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, MixedTableEstimator):  # t
         self.random_state = random_state
         self.progress = progress
         self.engine = engine
+        self.time_budget = time_budget
 
     def fit(self, X: Any, y: object = None) -> Self:
         """Draw from the posterior given a table; `y` is ignored."""
-        X = self._checked(X, reset=True)
-        settings = {name: value for name, value in self.get_params(deep=False).items() if name in _SHARED}
-        self.model_ = predicting(X, **settings).fit(X)
-        return self
+        return self._fit_in(self._budget(), X)
 
     def transform(self, X: Any) -> Any:
         """Return the table with its holes filled, every row as one never seen."""
@@ -124,7 +132,20 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, MixedTableEstimator):  # t
 
     def fit_transform(self, X: Any, y: object = None) -> Any:
         """Fit, and return the table of the fit with its holes filled."""
-        return self.fit(X, y).model_.impute(how=self.how)
+        budget = self._budget()
+        model = self._fit_in(budget.part(1.0 - FOR_FILLING), X).model_
+        return model.impute(how=self.how, time_budget=budget.left)
+
+    def _budget(self) -> Budget:
+        check_budget(self.time_budget)
+        return Budget(self.time_budget, time.monotonic())
+
+    def _fit_in(self, budget: Budget, X: Any) -> Self:
+        X = self._checked(X, reset=True)
+        settings = {name: value for name, value in self.get_params(deep=False).items() if name in _SHARED}
+        model = predicting(X, time_budget=self.time_budget, **settings)
+        self.model_ = model.fit(X, time_budget=budget.left)
+        return self
 
     def _facts(self) -> list[tuple[str, str]]:
         how = [("fills cells with", _HOW.get(self.how, str(self.how)))]
@@ -147,14 +168,15 @@ def predicting(
     schema: Mapping[str, Any] | Schema | None = None,
     weighted: Literal["auto"] | bool = "auto",
     refine: Literal["auto"] | bool = "auto",
-    hurried: bool = False,
+    time_budget: float | None = None,
     **settings: Any,
 ) -> GLFM:
     """Return a model, to be fitted to `X`, whose choices are those of `Imputer`.
 
-    `hurried` says that there is little time for each row: features are then yes or no, and few, and nothing
-    is refined, because rows are completed sooner, so that there is time for more draws.
+    With little time for each row features are yes or no, and few, and nothing is refined, because rows are
+    completed sooner, so that there is time for more draws.
     """
+    hurried = time_budget is not None and not is_partitioned(X) and time_budget < _SECONDS_PER_ROW * len(X)
     settings["refine"] = not hurried if refine == "auto" else refine
     chosen = not hurried if weighted == "auto" else weighted
     own = _MOST_FEATURES if (chosen or hurried) and settings.get("max_features") is None else None

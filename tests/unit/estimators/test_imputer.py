@@ -22,7 +22,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import glfm
 from glfm.datasets import make_clinic
-from glfm.errors import DataError, SchemaError
+from glfm.errors import DataError, FitWarning, SchemaError
 from glfm.estimators.imputer import predicting
 from tables import mixed
 
@@ -269,5 +269,25 @@ def test_importing_glfm_does_not_import_scikit_learn():
 def test_who_is_in_a_hurry_refines_nothing() -> None:
     frame = make_clinic(30).frame
     assert predicting(frame).refine
-    assert not predicting(frame, hurried=True).refine
-    assert predicting(frame, hurried=True, refine=True).refine
+    assert predicting(frame, time_budget=60.0).refine
+    assert not predicting(frame, time_budget=0.05).refine
+    assert predicting(frame, time_budget=0.05, refine=True).refine
+
+
+class TestBudget:
+    def test_stops_a_fit_and_completes_all_the_same(self) -> None:
+        frame = mixed()
+        imputer = glfm.Imputer(n_chains=1, n_draws=10**6, thin=1, random_state=0, time_budget=2.0)
+        with pytest.warns(FitWarning, match="time was out"):
+            completed = imputer.fit_transform(frame)
+        assert 0 < len(imputer.model_.draws_) < 10**6
+        assert completed.notna().all(axis=None)
+
+    def test_that_suffices_changes_nothing(self) -> None:
+        frame = mixed()
+        longer = glfm.Imputer(**QUICK, time_budget=600.0).fit_transform(frame)
+        pd.testing.assert_frame_equal(longer, glfm.Imputer(**QUICK).fit_transform(frame))
+
+    def test_must_be_positive(self) -> None:
+        with pytest.raises(SchemaError, match="time_budget is a positive number of seconds"):
+            glfm.Imputer(time_budget=0).fit(mixed())
