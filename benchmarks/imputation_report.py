@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from experiment import RESULTS, read
-from imputation import METHODS, PERCENTAGES, TABLES
+from imputation import METHODS, NEW, PERCENTAGES, TABLES
 
-KEY = ["table", "percentage", "mask"]
+KEY = ["table", "setting", "mask"]
 ERRORS = {
     "nrmse": "numbers, RMSE",
     "nmae": "numbers, absolute",
@@ -32,9 +32,13 @@ def results() -> Path | None:
 
 def load(path: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the fits of settings that this package has too, and those that failed."""
-    lines = pd.DataFrame(read(path)).drop_duplicates([*KEY, "method"], keep="last")
+    lines = pd.DataFrame(read(path))
     if "failed" not in lines:
         lines["failed"] = None
+    by = lines["by"] if "by" in lines else pd.Series("chance", lines.index)
+    words = by.fillna("chance").map({"chance": "", "another": ", by another", "own": ", by own"})
+    lines["setting"] = lines["percentage"].astype(str) + " %" + words
+    lines = lines.drop_duplicates([*KEY, "method"], keep="last")
     ours = lines[(lines["method"] == OURS) & lines["failed"].isna()].set_index(KEY).index
     lines = lines[lines.set_index(KEY).index.isin(ours)]
     return lines[lines["failed"].isna()].reset_index(drop=True), lines[lines["failed"].notna()]
@@ -49,21 +53,21 @@ def tables_of(found: pd.DataFrame) -> list[str]:
 
 
 def by_table(found: pd.DataFrame, measure: str) -> pd.DataFrame:
-    """Return a measure, table x method, averaged over masks and percentages; NaN unless a method has them all."""
-    cells = found.pivot_table(index=["table", "percentage"], columns="method", values=measure, aggfunc="mean")
+    """Return a measure, table x method, averaged over masks and settings; NaN unless a method has them all."""
+    cells = found.pivot_table(index=["table", "setting"], columns="method", values=measure, aggfunc="mean")
     tables = cells.groupby("table").agg(lambda values: values.mean(skipna=False))
     return tables.reindex(index=tables_of(found), columns=methods_of(found))
 
 
 def by_kind(found: pd.DataFrame) -> pd.DataFrame:
-    """Return the errors, (table, percentage, kind) x method, averaged over columns and masks."""
+    """Return the errors, (table, setting, kind) x method, averaged over columns and masks."""
     rows = [
-        (line["table"], line["percentage"], kind, line["method"], error)
+        (line["table"], line["setting"], kind, line["method"], error)
         for line in found.to_dict("records")
         for kind, error in line["columns"].values()
     ]
-    cells = pd.DataFrame(rows, columns=["table", "percentage", "kind", "method", "error"])
-    return cells.groupby(["table", "percentage", "kind", "method"])["error"].mean().unstack()
+    cells = pd.DataFrame(rows, columns=["table", "setting", "kind", "method", "error"])
+    return cells.groupby(["table", "setting", "kind", "method"])["error"].mean().unstack()
 
 
 def settings(found: pd.DataFrame, method: str) -> pd.DataFrame:
@@ -95,10 +99,10 @@ def means(found: pd.DataFrame) -> list[str]:
 
 
 def _averages(rows: pd.DataFrame) -> list[str]:
-    """Return averages over percentages, then over tables."""
+    """Return averages over settings, then over tables."""
     out = []
     for measure in (*ERRORS, "log_score", "cover", "fit_seconds"):
-        values = pd.to_numeric(rows[measure]).groupby([rows["table"], rows["percentage"]]).mean()
+        values = pd.to_numeric(rows[measure]).groupby([rows["table"], rows["setting"]]).mean()
         value = values.groupby("table").mean().mean()
         digits = {"cover": 2, "fit_seconds": 0}.get(measure, 3)
         out.append("" if np.isnan(value) else f"{value:.{digits}f}")
@@ -119,7 +123,7 @@ def ranks(found: pd.DataFrame) -> tuple[pd.DataFrame, int]:
     common = found[found.set_index(KEY).index.isin(counts[counts == counts.max()].index)]
     out = {}
     for measure in ERRORS:
-        cells = common.pivot_table(index=["table", "percentage"], columns="method", values=measure).dropna()
+        cells = common.pivot_table(index=["table", "setting"], columns="method", values=measure).dropna()
         out[measure] = cells.rank(axis=1).groupby("table").mean().mean()
     table = pd.DataFrame(out).reindex(methods_of(common))
     table["overall"] = table[list(RANKED)].mean(axis=1)
@@ -142,8 +146,66 @@ def rank_table(found: pd.DataFrame) -> list[str]:
     return lines
 
 
+def comparisons(found: pd.DataFrame, others: list[str] | None = None) -> pd.DataFrame:
+    """Return per (table, setting, measure) how far this package is ahead of the best of the others.
+
+    `ahead` is the difference averaged over masks, `error` its standard error over them (NaN with one mask). The best of
+    the others is the one with the best average.
+    """
+    rows = []
+    for measure in (*RANKED, "log_score"):
+        sign = -1.0 if measure == "log_score" else 1.0
+        values = found.assign(value=sign * pd.to_numeric(found[measure]))
+        for (table, setting), here in values.groupby(["table", "setting"]):
+            each = here.pivot_table(index="mask", columns="method", values="value")
+            rest = each.drop(columns=[OURS, BINARY], errors="ignore").dropna(axis=1)
+            rest = rest if others is None else rest[[name for name in others if name in rest]]
+            if OURS not in each or rest.empty:
+                continue
+            best = rest.mean().idxmin()
+            ahead = rest[best] - each[OURS]
+            error = ahead.std(ddof=1) / np.sqrt(len(ahead)) if len(ahead) > 1 else np.nan
+            rows.append((table, setting, measure, best, ahead.mean(), error))
+    out = pd.DataFrame(rows, columns=["table", "setting", "measure", "best", "ahead", "error"])
+    out["place"] = np.where(
+        out["ahead"] >= 0, "first", np.where(out["ahead"] >= -out["error"], "level", "behind")
+    )
+    return out
+
+
+def places(found: pd.DataFrame) -> list[str]:
+    """Return how often this package is first, level with the first, or behind, by measure and sort of table."""
+    each = comparisons(found)
+    lines = ["| | first | level with the first | behind |", "|---|---:|---:|---:|"]
+    groups = [(ERRORS.get(name, "log score"), each["measure"] == name) for name in each["measure"].unique()]
+    groups += [
+        ("tables it was tuned on", ~each["table"].isin(NEW)),
+        ("new tables", each["table"].isin(NEW)),
+        ("all", each["table"].notna()),
+    ]
+    for title, chosen in groups:
+        counts = each.loc[chosen, "place"].value_counts()
+        if counts.sum():
+            shares = [f"{counts.get(name, 0)} of {counts.sum()}" for name in ("first", "level", "behind")]
+            lines.append(f"| {title} | {' | '.join(shares)} |")
+    constant = comparisons(found, [CONSTANT])
+    lost = constant[constant["place"] == "behind"]
+    named = ", ".join(
+        f"{r.table} {r.setting} {ERRORS.get(r.measure, 'log score')} ({-r.ahead:.3f})"
+        for r in lost.itertuples()
+    )
+    covers = settings(found, OURS)["cover"].astype(float).groupby("table").mean()
+    off = [f"{name} {share:.1%}" for name, share in covers.items() if not 0.87 <= share <= 0.93]
+    return [
+        *lines,
+        "",
+        f"Behind mean/mode by more than a standard error: {named or 'nowhere'}. Coverage of 90 % intervals outside 87 to 93 %: "
+        f"{', '.join(off) or 'on no table'}.",
+    ]
+
+
 def winners(found: pd.DataFrame) -> list[str]:
-    """Return, per table and percentage, this package beside the best of the others."""
+    """Return, per table and setting, this package beside the best of the others."""
     lines = [
         "| table | hidden | numbers, RMSE: glfm | best other | categories: glfm | best other "
         "| ordinals: glfm | best other | log score: glfm | lace | columns alone |",
@@ -151,9 +213,9 @@ def winners(found: pd.DataFrame) -> list[str]:
     ]
     for name in tables_of(found):
         rows = found[found["table"] == name]
-        for percentage in sorted(rows["percentage"].unique()):
-            here = rows[rows["percentage"] == percentage].groupby("method")
-            cells = [f"{name}", f"{percentage} %"]
+        for setting in sorted(rows["setting"].unique()):
+            here = rows[rows["setting"] == setting].groupby("method")
+            cells = [f"{name}", setting]
             for measure in RANKED:
                 values = here[measure].mean().astype(float)
                 others = values.drop([OURS, BINARY], errors="ignore").dropna()
@@ -215,17 +277,17 @@ def _against_constant(found: pd.DataFrame) -> str:
     cells = by_kind(found)[[OURS, CONSTANT]].dropna()
     worse = cells[cells[OURS] >= cells[CONSTANT]]
     tables = cells.groupby(["table", "kind"]).mean()
-    count = f"{len(cells) - len(worse)} of {len(cells)} combinations of table, percentage and kind"
+    count = f"{len(cells) - len(worse)} of {len(cells)} combinations of table, setting and kind"
     words = f"glfm is better than mean/mode in {count}"
     if len(worse):
         listed = [
-            f"{table} {percentage} % {kind} ({row[OURS]:.3f} against {row[CONSTANT]:.3f})"
-            for (table, percentage, kind), row in worse.iterrows()
+            f"{table} {setting} {kind} ({row[OURS]:.3f} against {row[CONSTANT]:.3f})"
+            for (table, setting, kind), row in worse.iterrows()
         ]
         words += f"; the exceptions are {', '.join(listed)}"
     off = tables[tables[OURS] >= tables[CONSTANT]]
     said = ", ".join(f"{table} {kind}" for table, kind in off.index)
-    return f"{words}. Averaged over percentages: {f'not on {said}' if said else 'on every table and kind'}."
+    return f"{words}. Averaged over settings: {f'not on {said}' if said else 'on every table and kind'}."
 
 
 def _against_trees(found: pd.DataFrame) -> str:
@@ -289,7 +351,7 @@ def _support(found: pd.DataFrame) -> str:
 
 def _absent(found: pd.DataFrame, failed: pd.DataFrame) -> str:
     words = [
-        f"{method} on {', '.join(f'{r.table} {r.percentage} %' for r in rows.itertuples())} "
+        f"{method} on {', '.join(f'{r.table} {r.setting}' for r in rows.itertuples())} "
         f"({'; '.join(sorted({reason.split(':')[-1].strip() for reason in rows['failed']}))})"
         for method, rows in failed.groupby("method")
     ]
@@ -302,12 +364,14 @@ def _absent(found: pd.DataFrame, failed: pd.DataFrame) -> str:
 def _unmeasured(found: pd.DataFrame) -> str:
     """Name the settings of the full comparison that there are no results of."""
     have = set(zip(found["table"], found["percentage"], strict=True))
-    lacking = {name: [p for p in sorted(PERCENTAGES) if (name, p) not in have] for name in TABLES}
-    listed = [
-        name if len(shares) == len(PERCENTAGES) else f"{name} at {', '.join(f'{p} %' for p in shares)}"
-        for name, shares in lacking.items()
-        if shares
-    ]
+    # The largest table is measured at one percentage.
+    wanted = {name: sorted(PERCENTAGES) if name != "adult" else [PERCENTAGES[0]] for name in TABLES}
+    listed = []
+    for name, shares in wanted.items():
+        lacking = [p for p in shares if (name, p) not in have]
+        if lacking:
+            all_of_it = len(lacking) == len(shares)
+            listed.append(name if all_of_it else f"{name} at {', '.join(f'{p} %' for p in lacking)}")
     return f" **Not measured yet**: {'; '.join(listed)}." if listed else ""
 
 
@@ -337,7 +401,7 @@ def page() -> str:
     path = results()
     assert path is not None
     found, failed = load(path)
-    masks = found.groupby(["table", "percentage"])["mask"].nunique()
+    masks = found.groupby(["table", "setting"])["mask"].nunique()
     n_masks = f"{masks.min()}" if masks.min() == masks.max() else f"{masks.min()} to {masks.max()}"
     versions = found.drop_duplicates("method").set_index("method")["version"]
     named = ", ".join(
@@ -347,7 +411,7 @@ def page() -> str:
     return "\n".join(
         [
             f"From `benchmarks/results/{path.name}`{quick}: {len(tables_of(found))} tables, "
-            f"{', '.join(f'{p} %' for p in sorted(found['percentage'].unique()))} hidden, masks per setting: {n_masks}. "
+            f"{'; '.join(sorted(found['setting'].unique()))} hidden, masks per setting: {n_masks}. "
             f"Versions: {named.replace(TREES, 'scikit-learn')}.{_unmeasured(found)}",
             "",
             "### Averages over tables",
@@ -357,6 +421,13 @@ def page() -> str:
             "### Ranks",
             "",
             *rank_table(found),
+            "",
+            "### First, level or behind",
+            "",
+            "Per table, setting and measure, glfm beside the best of the others: *first*, *level* (behind by no more than the standard "
+            "error, over masks, of the difference) or *behind*. With one mask there is no level.",
+            "",
+            *places(found),
             "",
             "### Per table",
             "",
@@ -369,7 +440,7 @@ def page() -> str:
             "### Agreement of chains",
             "",
             "Correlation between chains of their predictive means of hidden cells, and R-hat of the log-likelihood given the "
-            "features, averaged over percentages.",
+            "features, averaged over settings.",
             "",
             *chains(found),
             "",

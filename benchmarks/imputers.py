@@ -44,7 +44,7 @@ class Guess(NamedTuple):
     mean
         The table filled for squared error of numbers and for the error rate of levels.
     median
-        The table filled for absolute error.
+        The table filled for absolute error: what the method completes a table with.
     judge
         Returns, of hidden cells, log density and mass of the smallest central interval that holds the truth.
     more
@@ -92,12 +92,12 @@ def fill_binary(holes: Holes) -> Guess:
 def of_model(holes: Holes, model: glfm.GLFM) -> Guess:
     """Return what a fitted model says."""
     predictive = model.predictive()
-    mean = encode(predictive.impute("mean"), holes.kinds)
-    median = mean.copy()
+    median = encode(predictive.impute(), holes.kinds)
+    mean = median.copy()
     for d, (name, kind) in enumerate(holes.kinds.items()):
         rows = np.flatnonzero(holes.hidden[:, d])
-        if kind.is_ordered and rows.size:  # elsewhere both are the most probable level
-            median[rows, d] = predictive.cells(name, rows).quantile(0.5)
+        if kind.is_number and rows.size:  # of counts not rounded, as the other methods' are not
+            mean[rows, d] = predictive.cells(name, rows).mean()
 
     def judge() -> tuple[np.ndarray, np.ndarray]:
         score, mass = np.full((2, *holes.x.shape), np.nan)

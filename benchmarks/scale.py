@@ -37,7 +37,7 @@ from glfm.frames.frame import Frame
 from glfm.sampling.chain import Chain
 from glfm.sampling.collapsed import CollapsedSampler
 from glfm.sampling.draws import Draw
-from glfm.sampling.parallel import HybridSampler
+from glfm.sampling.hybrid import HybridSampler
 from glfm.sampling.priors import Priors, Schedule
 from glfm.sampling.problem import LocalProblem, Problem
 from glfm.sampling.state import State

@@ -349,6 +349,16 @@ def test_on_a_cluster(client, odd, odd_local, files, tmp_path):
     assert far.astype(object).equals(expected.astype(object))
 
 
+def test_a_large_table_starts_from_a_sample(client, odd, odd_local, files, monkeypatch):
+    """Its rows come from the workers, and are those of a fit in one place."""
+    for name, value in {"LARGE": 50, "SAMPLE": 40, "SAMPLE_SWEEPS": 5}.items():
+        monkeypatch.setattr(f"glfm.sampling.starts.{name}", value)
+    local = fit(odd, glfm.LocalEngine(n_shards=4))
+    assert_same_draws(fit(read(files)).draws_, local.draws_)
+    with pytest.raises(AssertionError):
+        assert_same_draws(local.draws_, odd_local.draws_)
+
+
 def test_weighted_features_of_partitions(client, odd, files, tmp_path):
     """In memory, and from a folder in which the fit was stopped."""
     settings = {**SETTINGS, "weighted": True}

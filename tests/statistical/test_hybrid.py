@@ -8,8 +8,8 @@ import pytest
 
 import glfm.sampling.parallel
 from glfm.kinds import KINDS
+from glfm.sampling.hybrid import HybridSampler
 from glfm.sampling.messages import FlipMessage
-from glfm.sampling.parallel import HybridSampler
 from glfm.sampling.priors import Priors
 from glfm.sampling.problem import Problem
 from glfm.testing import geweke_scores, visit

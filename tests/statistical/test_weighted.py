@@ -21,7 +21,7 @@ from glfm.kinds import KINDS
 from glfm.posterior.rows import NewRows
 from glfm.sampling.chain import Chain
 from glfm.sampling.draws import Draw
-from glfm.sampling.parallel import HybridSampler
+from glfm.sampling.hybrid import HybridSampler
 from glfm.sampling.priors import Priors, Schedule
 from glfm.sampling.problem import LocalProblem, Problem
 from glfm.testing import Ranks, geweke_scores, make_fit, sbc_ranks, score_table

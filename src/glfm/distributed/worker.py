@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from glfm.frames.column import FloatArray
 from glfm.sampling.messages import CellMessage
-from glfm.sampling.problem import Problem
+from glfm.sampling.problem import LocalProblem
 from glfm.sampling.shard import Shard
 
 Call = tuple[str, Sequence[Any]]  # the name of a method of `RemoteShard`, and a message for each shard
@@ -109,9 +109,10 @@ class ShardActor:
     calls are numbered, so that such an actor refuses it, since it does not have the rows.
     """
 
-    def __init__(self, problems: Sequence[Problem], n_threads: int) -> None:
-        none = np.zeros((0, 0))
-        self._shards = [RemoteShard(_writable(one), none.astype(one.dtype), none) for one in problems]
+    def __init__(self, problems: Sequence[LocalProblem], n_threads: int) -> None:
+        none, n_cells = np.zeros((0, 0)), sum(one.x.size for one in problems)
+        parts = [replace(_writable(one), known_cells=n_cells) for one in problems]
+        self._shards = [RemoteShard(one, none.astype(one.dtype), none) for one in parts]
         self._n_threads = n_threads
         self._n_runs = 0
 

@@ -15,7 +15,7 @@ import numpy as np
 from glfm.errors import SamplerError
 from glfm.sampling.collapsed import CollapsedSampler
 from glfm.sampling.draws import Draw
-from glfm.sampling.parallel import HybridSampler
+from glfm.sampling.hybrid import HybridSampler
 from glfm.sampling.priors import Schedule
 from glfm.sampling.problem import LocalProblem, Problem
 from glfm.sampling.shard import Stopped

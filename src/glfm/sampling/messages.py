@@ -136,6 +136,14 @@ class CutMessage(NamedTuple):
     found: StartFeatures
 
 
+class PlaceMessage(NamedTuple):
+    """Inputs for rows that start without features, and for their pseudo-observations."""
+
+    rng: Rng
+    weights: FloatArray
+    given: Given
+
+
 class FitMessage(NamedTuple):
     """Inputs for fitting a feature to residuals of rows of one shard, which is chosen.
 

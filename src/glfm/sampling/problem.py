@@ -17,7 +17,9 @@ from glfm.kinds.base import Evidence, Kind
 from glfm.sampling.layout import Layout
 from glfm.sampling.priors import Priors
 
-_MOST_KEPT = 4_000_000  # cells whose bounds are kept: 64 MB for each chain
+# Cells of a table for which is kept what would be computed several times a sweep: their bounds, twice 16
+# bytes for each cell and chain, and what moves of weights need of them, up to 20 bytes.
+_MOST_BOUNDS, _MOST_MOVES = 4_000_000, 40_000_000
 _ROWS_PER_BLOCK = 2048  # a block of pseudo-observations stays in the cache while its columns are drawn
 
 
@@ -148,6 +150,8 @@ class LocalProblem(Problem):
         Evidence of the cells, if it has been computed already.
     known_layout
         The layout of the columns, if it has been computed already.
+    known_cells
+        Of a part: the cells of all parts that one process has.
     """
 
     kinds: Mapping[str, Kind]
@@ -156,6 +160,7 @@ class LocalProblem(Problem):
     pinned: NDArray[np.bool_] | None = None
     known_evidence: tuple[Evidence, ...] | None = None
     known_layout: Layout | None = None
+    known_cells: int | None = None
 
     def __post_init__(self) -> None:
         if self.x.shape[1] != len(self.kinds):
@@ -216,7 +221,17 @@ class LocalProblem(Problem):
     @property
     def keeps_bounds(self) -> bool:
         """Whether there are so few cells that their bounds are kept rather than computed when needed."""
-        return self.x.size <= _MOST_KEPT
+        return self.n_cells <= _MOST_BOUNDS
+
+    @property
+    def keeps_moves(self) -> bool:
+        """Whether there are so few cells that what moves of weights need of them is kept."""
+        return self.n_cells <= _MOST_MOVES
+
+    @property
+    def n_cells(self) -> int:
+        """Cells of the table, or of those of its parts that one process has."""
+        return self.x.size if self.known_cells is None else self.known_cells
 
     def bounds_of_cells(self, theta: Sequence[FloatArray]) -> CellBounds:
         """Return all cells as constraints on their pseudo-observations."""
@@ -266,8 +281,8 @@ class LocalProblem(Problem):
     def part(self, start: int, stop: int) -> LocalProblem:
         """Return the problem of some of the rows, with views of what is known of them."""
         pinned = None if self.pinned is None else self.pinned[start:stop]
-        evidence = _cut(self.evidence, start, stop)
-        return LocalProblem(self.kinds, self.x[start:stop], self.priors, pinned, evidence, self.layout)
+        evidence, x = _cut(self.evidence, start, stop), self.x[start:stop]
+        return LocalProblem(self.kinds, x, self.priors, pinned, evidence, self.layout, self.n_cells)
 
     def with_cells(self, x: FloatArray) -> LocalProblem:
         """Return the problem of other cells in the same rows and columns."""

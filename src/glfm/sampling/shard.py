@@ -31,6 +31,7 @@ from glfm.sampling.messages import (
     FittedFeature,
     FlipMessage,
     Flipped,
+    PlaceMessage,
     ProposalMessage,
     ScatterMessage,
     StartMessage,
@@ -110,6 +111,19 @@ class Shard:
             self.Z[begin:end, bias:width] = cut_rows(found, values, problem.priors.weighted)
         self.Z[problem.pinned_rows, bias:] = 0
         return self.count(width)
+
+    def sample_cells(self, message: StartMessage) -> FloatArray:
+        """Return the cells of some free rows."""
+        return self.problem.x[sample_of_rows(message.rng.copy(), self.problem.free_rows, message.most)]
+
+    def place(self, message: PlaceMessage) -> None:
+        """Start without features, and with pseudo-observations that agree with that."""
+        problem, given, width = self.problem, message.given, len(message.weights)
+        self.Y = np.zeros((problem.n_rows, problem.n_pseudo))
+        self.Z = np.zeros((problem.n_rows, max(2 * width, 16)), dtype=problem.dtype)
+        self.Z[:, : int(problem.priors.bias)] = 1
+        known = self.Z, width, message.weights, given.variance, given.theta, self.Y
+        draw_cells(message.rng.copy(), problem, *known, self.stop)
 
     def count(self, width: int) -> Counts:
         """Return how many rows have each feature."""
@@ -316,10 +330,11 @@ class Shard:
         rng, starts = fork(message.rng.copy()), self.problem.layout.cell_forms[2]
         for begin, lists, near, far in self._blocks_of_moves(message):
             draw_levels_of_moves(rng, lists, near, far, message.moves, begin, starts, self.Y)
+        self._kept_moves = None
 
     def _blocks_of_moves(self, message: WeightMessage) -> Iterable[BlockOfMoves]:
         """Return what moves need of every block of rows; while they are few they are kept."""
-        if not self.problem.keeps_bounds:
+        if not self.problem.keeps_moves:
             return self._make_blocks(message)
         stream = message.rng.tobytes()
         if self._kept_moves is None or self._kept_moves[0] != stream:

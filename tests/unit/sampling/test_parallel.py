@@ -18,7 +18,8 @@ from glfm.kinds.count import Count
 from glfm.kinds.ordinal import Ordinal
 from glfm.kinds.real import Real
 from glfm.sampling.chain import Chain
-from glfm.sampling.parallel import HybridSampler, shard_bounds
+from glfm.sampling.hybrid import HybridSampler
+from glfm.sampling.parallel import shard_bounds
 from glfm.sampling.priors import Priors, Schedule
 from glfm.sampling.problem import LocalProblem, Problem
 from glfm.sampling.shard import Shard, Stopped
