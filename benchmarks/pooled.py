@@ -98,15 +98,18 @@ def tables_by(method: str, holed: pd.DataFrame, seed: int) -> list[pd.DataFrame]
 def run(task: Task, about: Line) -> Line:
     """Make one study, complete it, and look which intervals hold the truth."""
     rng = np.random.default_rng([7, task.study])
-    truth = DESIGNS[task.design]
-    holed = hide(rng, make_study(rng, task.rows, truth))
+    truth = np.array(DESIGNS[task.design])
+    holed = hide(rng, make_study(rng, task.rows, DESIGNS[task.design]))
     begin = time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = pooled(tables_by(task.method, holed, task.study))
     return {
         **task._asdict(),
-        "held": [bool(b) for b in (found["conf.low"] <= truth) & (truth <= found["conf.high"])],
+        "held": [
+            bool(b)
+            for b in (found["conf.low"].to_numpy() <= truth) & (truth <= found["conf.high"].to_numpy())
+        ],
         "estimate": found["estimate"].round(4).tolist(),
         "width": (found["conf.high"] - found["conf.low"]).round(4).tolist(),
         "seconds": round(time.process_time() - begin, 2),
@@ -126,6 +129,8 @@ def page() -> str:
     for design, coefficients in DESIGNS.items():
         for rows in sorted(set(lines["rows"])):
             here = lines[(lines["design"] == design) & (lines["rows"] == rows)]
+            if here.empty:
+                continue
             alone = _array(here[here["method"] == "complete rows"], "width").mean(axis=0)
             for method in METHODS:
                 mine = here[here["method"] == method]

@@ -155,5 +155,5 @@ def test_statements_follow_the_results(modules, tmp_path, monkeypatch, ours):
     assert f"numbers, RMSE on {0 if ours < 0.5 else 2} of 2 tables" in page
     assert "lace, 2 of 4 fits" in page
     assert "Gave up: lace on counties 10 %, counties 30 % (stopped after 1 s)." in page
-    assert "Not installed: KNN, ridge chain, gcimpute, miceforest." in page
+    assert "Not installed: KNN, ridge chain, gcimpute, missForest, miceforest." in page
     assert figure.draw()[0].stat().st_size > 10_000

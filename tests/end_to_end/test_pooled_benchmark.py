@@ -21,7 +21,7 @@ def pooled():
 
 
 def test_complete_tables_are_regressed_as_they_were_made(pooled) -> None:
-    for coefficients in pooled.DESIGNS.values():
+    for coefficients in map(np.array, pooled.DESIGNS.values()):
         frame = pooled.make_study(np.random.default_rng(0), 50_000, coefficients)
         b, variance = pooled.regress(frame)
         assert np.abs((b - coefficients) / np.sqrt(variance)).max() < 4
@@ -49,7 +49,8 @@ def test_page_of_made_up_results(pooled, tmp_path, monkeypatch) -> None:
     lines = []
     for study in range(4):
         for method, width in (("GLFM", 0.5), ("complete rows", 1.0)):
-            estimate = [1.0 + 0.1 * (-1) ** study, 0.6 + 0.1 * (-1) ** study, 0.8, 0.3]
+            up = 0.1 * (-1) ** study
+            estimate = [1.0 + up, 0.6 + up, 0.8 + up, 0.3 + up]
             line = {"design": "additive", "rows": 200, "study": study, "method": method}
             line |= {"held": [True, study > 0, True, False], "estimate": estimate, "width": [width] * 4}
             lines.append(json.dumps(line))

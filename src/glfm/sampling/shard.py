@@ -101,11 +101,8 @@ class Shard:
         rng, problem, found = message.rng.copy(), self.problem, message.found
         bias = int(problem.priors.bias)
         width = bias + found.cuts.size
-        if self.Y.shape != (problem.n_rows, problem.n_pseudo):
-            self.Y = np.zeros((problem.n_rows, problem.n_pseudo))
+        self._blank(width)
         draw_unexplained(rng, problem, message.variance, message.theta, self.Y)
-        self.Z = np.zeros((problem.n_rows, max(2 * width, 16)), dtype=problem.dtype)
-        self.Z[:, :bias] = 1
         for begin, end in problem.blocks:
             values = expected_pseudo(rng, problem.part(begin, end), message.variance, message.theta)
             self.Z[begin:end, bias:width] = cut_rows(found, values, problem.priors.weighted)
@@ -119,11 +116,17 @@ class Shard:
     def place(self, message: PlaceMessage) -> None:
         """Start without features, and with pseudo-observations that agree with that."""
         problem, given, width = self.problem, message.given, len(message.weights)
-        self.Y = np.zeros((problem.n_rows, problem.n_pseudo))
-        self.Z = np.zeros((problem.n_rows, max(2 * width, 16)), dtype=problem.dtype)
-        self.Z[:, : int(problem.priors.bias)] = 1
+        self._blank(width)
         known = self.Z, width, message.weights, given.variance, given.theta, self.Y
         draw_cells(message.rng.copy(), problem, *known, self.stop)
+
+    def _blank(self, width: int) -> None:
+        """Start without features, with room for so many; an array of pseudo-observations is kept."""
+        problem = self.problem
+        if self.Y.shape != (problem.n_rows, problem.n_pseudo):
+            self.Y = np.zeros((problem.n_rows, problem.n_pseudo))
+        self.Z = np.zeros((problem.n_rows, max(2 * width, 16)), dtype=problem.dtype)
+        self.Z[:, : int(problem.priors.bias)] = 1
 
     def count(self, width: int) -> Counts:
         """Return how many rows have each feature."""

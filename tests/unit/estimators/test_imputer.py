@@ -74,7 +74,7 @@ class TestAlone:
 
     def test_settings_are_those_of_the_model_but_for_what_predicts_better(self):
         own, model = glfm.Imputer().get_params(), glfm.GLFM().get_params()
-        assert set(own) - set(model) == {"how"}
+        assert set(own) - set(model) == {"how", "time_budget"}
         other = {name for name in model if own[name] != model[name]}
         assert other == {"weighted", "refine", "unseen", "n_draws", "n_warmup", "thin", "progress"}
 

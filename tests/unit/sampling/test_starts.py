@@ -61,6 +61,9 @@ def test_settled_parameters_come_with_them() -> None:
     assert state.B.shape == (state.width, problem.n_pseudo)
     assert not np.array_equal(state.variance, np.ones(len(KINDS)))
     assert (state.Z[:, 0] == 1).all()
+    # Pseudo-observations are those of the rows as they are placed.
+    left = state.Y - state.Z[:, : state.width].astype(float) @ state.B
+    assert 0.5 < left[:, :8].var() < 2.0
     HybridSampler(problem, 3).sweep(state)
 
 
