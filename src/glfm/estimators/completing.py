@@ -109,19 +109,20 @@ class Completing(Fitted):
         Returns
         -------
         pandas.DataFrame
-            One row per modelled column: `kind`; `learner` ("trees" or "none"); `cells`, observed ones, each
-            hidden from model and trees, by which both were compared; `weight` of the trees' prediction, 0 if
-            the model's own stands; `scale`, by what the spread of a number on the pseudo-scale is multiplied;
-            `gain`, what log densities of these cells gained on average, in nats, and its standard `error`.
-            Trees are used if they gained more than that error. `gain` is NaN if they were not tried: fewer
-            than 100 cells, only one value, more than 20 levels, or no refinement at all.
+            One row per modelled column: `kind`; `learner` ("trees", "linear", the average of "both", or
+            "none"); `cells`, observed ones, each hidden from model and learners, by which they were compared;
+            `weight` of the learner's prediction, 0 if the model's own stands; `scale`, by what the spread of
+            a number on the pseudo-scale is multiplied; `gain`, what log densities of these cells gained on
+            average, in nats, and its standard `error`. The learner that gains most is used if it gained more
+            than that error. `gain` is NaN if none was tried: fewer than 100 cells, only one value, more than
+            20 levels, or no refinement at all.
 
         Examples
         --------
         >>> import glfm
         >>> df = glfm.datasets.make_clinic(80).frame
         >>> model = glfm.GLFM(n_chains=1, n_warmup=20, n_draws=5, random_state=0, progress=False, refine=True)
-        >>> sorted(set(model.fit(df).refinement()["learner"]) - {"none", "trees"})
+        >>> sorted(set(model.fit(df).refinement()["learner"]) - {"none", "trees", "linear", "both"})
         []
         """
         return table_of(self._fit)

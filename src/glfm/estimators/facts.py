@@ -43,7 +43,9 @@ def facts_of(
     rows.append(("draws", f"{after:,} of {chains}, {form}"))
     if fit.refinement is not None:
         n_refined = len(fit.refinement.in_use)
-        rows.append(("refined", f"predictions of {n_refined:,} of {len(problem.names):,} columns, by trees"))
+        rows.append(
+            ("refined", f"predictions of {n_refined:,} of {len(problem.names):,} columns, by learners")
+        )
     return [*rows, ("verdict", verdict or _verdict(fit))]
 
 

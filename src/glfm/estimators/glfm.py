@@ -66,7 +66,7 @@ class GLFM(Exploring, Completing, Asking, Changing, MixedTableEstimator):
         What to do with a level of new rows that the fit did not know: "error" refuses it, "missing" takes it
         for a hole.
     refine
-        Whether forests of trees, trained on the completed table once the chains have been run, refine the
+        Whether learners, trained on the completed table once the chains have been run, refine the
         predictions of columns that gain by it, see `refinement`. That concerns `predictive`, `impute`,
         `uncertainty`, `sensitivity` and `log_likelihood`; all other answers are the model's own. A fit
         that is stopped early, has `inactive` rows or is of a dask DataFrame is not refined.

@@ -232,9 +232,8 @@ class Predictive:
     def _moves(self, d: int, cells: Cells, rows: NDArray[np.intp]) -> FloatArray:
         """Return what moves the cells of some rows towards the guesses of their column's learner."""
         learner = self._learners[d]
-        assert learner.forest is not None
         others = without(input_slices(self._problem)[d], self._inputs.shape[1])
-        return cells.moves(learner.forest.predict(self._inputs[np.ix_(rows, others)]), learner.move)
+        return cells.moves(learner.learnt.predict(self._inputs[np.ix_(rows, others)]), learner.move)
 
     def _all_moves(self, d: int) -> FloatArray:
         """Return what moves all cells of a column; found once."""

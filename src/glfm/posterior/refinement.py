@@ -1,7 +1,8 @@
-"""Predictions of a column refined by a forest that reads the other columns of the completed table.
+"""Predictions of a column refined by learners that read the other columns of the completed table.
 
-A latent feature model follows relations that add up; trees follow those that bend. They err on different
-cells, so both are combined, column by column, with weights that are fitted to cells that neither has seen.
+A latent feature model follows relations that add up over features; trees follow those that bend, and a linear
+learner those that go straight on. They err on different cells, so they are combined, column by column, with
+weights that are fitted to cells that none of them has seen.
 
 - **Inputs without a leak.** What a hole of a row is filled with depends on the row's other cells, also on the
   cell that a learner is to predict. Trained on such a table a learner would trust filled cells too much, and
@@ -9,12 +10,14 @@ cells, so both are combined, column by column, with weights that are fitted to c
   are placed under some draws as if they were new, and what is then known of a row is what the learner reads
   to predict the cells that were hidden.
 - **Weights without a leak.** The model's own prediction of a hidden cell comes from the same placement, that
-  of the learner from the trees that were not trained on the cell.
+  of a forest from the trees that were not trained on the cell, that of a linear learner from one that was
+  trained on the cells of the other parts.
 - **A whole distribution.** The learner moves the model's predictive distribution, see `Cells.moves`: numbers
   on the pseudo-scale, where also their spread is scaled, levels by their probabilities. Values stay inside
   the support of their kind, and draws stay draws.
 
-A column keeps its learner if the hidden cells gain by it: log density, by more than its standard error.
+A column is refined by the forest, by the linear learner or by the average of both, whichever gains most log
+density at the hidden cells; by more than its standard error, or the column stays as it is.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -35,6 +38,7 @@ from glfm.kinds.cells import Cells, Move
 from glfm.posterior.fit import Fit
 from glfm.posterior.forests import Forest, Inputs
 from glfm.posterior.learner_inputs import filled_inputs, input_slices, without
+from glfm.posterior.linear import Linear
 from glfm.posterior.row_inputs import map_in_threads
 from glfm.posterior.rows import NewRows
 from glfm.sampling.draws import column_cells
@@ -49,6 +53,28 @@ _LEAST_WEIGHT = 0.05  # of a learner that is kept
 _PURPOSE = 11  # of the random numbers
 
 
+class Learnt(NamedTuple):
+    """What predicts a column: the average of those that are there."""
+
+    forest: Forest | None = None
+    linear: Linear | None = None
+
+    @property
+    def name(self) -> str:
+        """Which of them are there."""
+        if self.forest is None:
+            return "none" if self.linear is None else "linear"
+        return "trees" if self.linear is None else "both"
+
+    def predict(self, inputs: Inputs) -> FloatArray:
+        """Return the guess for each row of inputs, rows x outputs."""
+        guesses = [one.predict(inputs) for one in self if one is not None]
+        return guesses[0] if len(guesses) == 1 else 0.5 * (guesses[0] + guesses[1])
+
+
+NOTHING = Learnt()
+
+
 @dataclass(frozen=True, eq=False)
 class Learner:
     """What was learnt about one column, and what that is worth.
@@ -61,15 +87,15 @@ class Learner:
         How far predictions are moved.
     gain, error
         What hidden cells gain in log density (of levels: log probability) on average, and its standard error.
-    forest
-        None: too little was gained, and the column is not refined.
+    learnt
+        `NOTHING`: too little was gained, and the column is not refined.
     """
 
     n_cells: int
     move: Move
     gain: float
     error: float
-    forest: Forest | None
+    learnt: Learnt
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +107,7 @@ class Refinement:
     @property
     def in_use(self) -> dict[int, Learner]:
         """The learners of the columns that are refined."""
-        return {d: one for d, one in self.learners.items() if one.forest is not None}
+        return {d: one for d, one in self.learners.items() if one.learnt != NOTHING}
 
 
 def table_of(fit: Fit) -> pd.DataFrame:
@@ -93,11 +119,9 @@ def table_of(fit: Fit) -> pd.DataFrame:
         if one is None:
             rows.append((name, kind.name, "none", 0, 0.0, 1.0, np.nan, np.nan))
             continue
-        used = one.forest is not None
-        weight, scale = one.move if used else Move(0.0)
-        rows.append(
-            (name, kind.name, "trees" if used else "none", one.n_cells, weight, scale, one.gain, one.error)
-        )
+        learner = one.learnt.name
+        weight, scale = Move(0.0) if learner == "none" else one.move
+        rows.append((name, kind.name, learner, one.n_cells, weight, scale, one.gain, one.error))
     names = ["column", "kind", "learner", "cells", "weight", "scale", "gain", "error"]
     return pd.DataFrame(rows, columns=names).set_index("column")
 
@@ -115,10 +139,10 @@ def refined(fit: Fit, n_jobs: int | None = None, seconds: float | None = None) -
     learners: dict[int, Learner] = {}
     if not wanted:
         return Refinement(learners)
-    for stage in tracked(("rows", "trees"), 2):
+    for stage in tracked(("rows", "learners"), 2):
         if stage == "rows" and not table.place(end):
             break
-        if stage == "trees":
+        if stage == "learners":
             found = map_in_threads(partial(_learn, table, end), wanted, n_jobs)
             learners = {d: one for d, one in zip(wanted, found, strict=True) if one is not None}
     return Refinement(learners)
@@ -176,8 +200,8 @@ class HiddenInTurn:
         """Which of the inputs stand for each column."""
         return input_slices(self.fit.problem)
 
-    def cells(self, d: int) -> tuple[FloatArray, Inputs, Cells]:
-        """Return the observed cells of a column: values, other columns' inputs, and the model's predictions.
+    def cells(self, d: int) -> tuple[FloatArray, Inputs, NDArray[np.intp], Cells]:
+        """Return of a column's observed cells: values, others' inputs, turns, and the model's predictions.
 
         They are in the order of the turns in which they are hidden.
         """
@@ -188,7 +212,8 @@ class HiddenInTurn:
             [known[np.ix_(some, others)] for known, some in zip(self._inputs, hidden, strict=True)]
         )
         locations = np.concatenate([part[d] for part in self._locations], axis=1)
-        return x, inputs, column_cells(self.fit.draws, d, list(locations))
+        turns = np.repeat(np.arange(_FOLDS), [some.size for some in hidden])
+        return x, inputs, turns, column_cells(self.fit.draws, d, list(locations))
 
 
 def _parts(x: FloatArray, rng: np.random.Generator) -> NDArray[np.intp]:
@@ -199,18 +224,25 @@ def _parts(x: FloatArray, rng: np.random.Generator) -> NDArray[np.intp]:
 
 
 def _learn(table: HiddenInTurn, end: float | None, d: int) -> Learner | None:
-    """Train and judge the learner of a column; None: there is no time for it, or nothing to read."""
-    x, inputs, cells = table.cells(d)
+    """Train and judge the learners of a column; None: there is no time for it, or nothing to read."""
+    x, inputs, turns, cells = table.cells(d)
     if (end is not None and time.monotonic() > end) or not inputs.shape[1]:
         return None
-    forest, guess = _trained(cells.kind, x, inputs, table.seeds[d])
-    move, gains = cells.best_move(x, guess)
+    forest, by_forest = _forest(cells.kind, x, inputs, table.seeds[d])
+    linear, by_linear = _linear(cells.kind, x, inputs, turns)
+    tried = [
+        (Learnt(forest), by_forest),
+        (Learnt(None, linear), by_linear),
+        (Learnt(forest, linear), 0.5 * (by_forest + by_linear)),
+    ]
+    judged = [(learnt, *cells.best_move(x, guess)) for learnt, guess in tried]
+    learnt, move, gains = max(judged, key=lambda one: float(one[2].mean()))
     gain, error = float(gains.mean()), float(gains.std() / np.sqrt(gains.size))
     keeps = gain > error and move.weight >= _LEAST_WEIGHT
-    return Learner(x.size, move, gain, error, forest if keeps else None)
+    return Learner(x.size, move, gain, error, learnt if keeps else NOTHING)
 
 
-def _trained(kind: Kind, x: FloatArray, inputs: Inputs, seed: int) -> tuple[Forest, FloatArray]:
+def _forest(kind: Kind, x: FloatArray, inputs: Inputs, seed: int) -> tuple[Forest, FloatArray]:
     """Train a forest, and return it with its guesses of the cells by trees that were not trained on them."""
     from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
 
@@ -228,3 +260,17 @@ def _trained(kind: Kind, x: FloatArray, inputs: Inputs, seed: int) -> tuple[Fore
     guess = np.zeros((x.size, kind.n_levels))
     guess[:, levels] = trees.oob_decision_function_
     return Forest.of(trees.estimators_, kind.n_levels, levels), guess
+
+
+def _linear(kind: Kind, x: FloatArray, inputs: Inputs, turns: NDArray[np.intp]) -> tuple[Linear, FloatArray]:
+    """Train a linear learner, and return it with guesses of the cells by those trained on the other parts."""
+
+    def trained(some: NDArray[np.bool_]) -> Linear:
+        if kind.learner == "number":
+            return Linear.of_number(inputs[some], kind.pseudo(x[some]))
+        return Linear.of_levels(inputs[some], x[some], kind.n_levels)
+
+    guess = np.empty((x.size, kind.n_levels if kind.learner == "levels" else 1))
+    for i in np.unique(turns):
+        guess[turns == i] = trained(turns != i).predict(inputs[turns == i])
+    return trained(np.ones(x.size, dtype=np.bool_)), guess

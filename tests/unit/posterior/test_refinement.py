@@ -1,9 +1,10 @@
-"""Predictions refined by trees: inputs that do not leak, columns that gain, files, new rows, every kind."""
+"""Refined predictions: inputs that do not leak, columns that gain, files, new rows, every kind."""
 
-import json
 import zipfile
+from collections.abc import Callable
 from copy import copy
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -14,7 +15,7 @@ from glfm.errors import FileError, FitWarning, SchemaError
 from glfm.kinds import KINDS
 from glfm.kinds.real import Real
 from glfm.posterior import refinement
-from glfm.posterior.learner_inputs import filled_inputs
+from glfm.posterior.learner_inputs import filled_inputs, input_slices
 from glfm.posterior.refinement import refined
 from glfm.posterior.rows import NewRows
 from glfm.sampling.problem import LocalProblem
@@ -76,6 +77,20 @@ def with_fit(model: glfm.GLFM, fit) -> glfm.GLFM:
 
 
 @pytest.fixture(scope="module")
+def straight() -> glfm.GLFM:
+    """A fit whose columns are refined by linear learners: sums of more than two features can follow."""
+    rng = np.random.default_rng(0)
+    parts = rng.standard_normal((220, 3))
+    frame = pd.DataFrame(parts, columns=list("xyz")).assign(
+        a=parts @ [1.0, 1.0, 0.5],
+        b=parts @ [1.0, -1.0, 0.5],
+        ward=np.array(["east", "inner", "west"])[parts.argmax(axis=1)],
+    )
+    with pytest.warns(FitWarning, match="max_features = 2"):
+        return glfm.GLFM(weighted=True, refine=True, max_features=2, **QUICK).fit(holed(frame, 0.05))
+
+
+@pytest.fixture(scope="module")
 def path(model, tmp_path_factory):
     return model.save(tmp_path_factory.mktemp("files") / "model.glfm")
 
@@ -90,6 +105,15 @@ def gains(model: glfm.GLFM, plain: glfm.GLFM, whole: pd.DataFrame) -> np.ndarray
 
 def _in_use(model: glfm.GLFM) -> dict:
     return model.fit_.refinement.in_use
+
+
+def _shuffled(learnt: refinement.Learnt) -> refinement.Learnt:
+    rng = np.random.default_rng(0)
+    forest, linear = learnt
+    return refinement.Learnt(
+        forest and replace(forest, values=rng.permutation(forest.values)),
+        linear and replace(linear, weights=rng.permutation(linear.weights)),
+    )
 
 
 def _covered(model: glfm.GLFM, whole: pd.DataFrame) -> float:
@@ -135,7 +159,7 @@ class TestAnswers:
     def test_hidden_cells_gain(self, model, plain, whole):
         table = model.refinement()
         assert list(table.index) == list(SCHEMA)
-        used = table[table["learner"] == "trees"]
+        used = table[table["learner"] != "none"]
         assert len(used) >= 4
         assert (used["gain"] > used["error"]).all()
         assert used["weight"].between(0.05, 1.0).all()
@@ -144,12 +168,8 @@ class TestAnswers:
         assert z > 4.0
 
     def test_a_learner_of_something_else_loses(self, model, plain, whole):
-        """The negative control of the test above: forests whose leaves are shuffled."""
-        rng = np.random.default_rng(0)
-        learners = {
-            d: replace(one, forest=replace(one.forest, values=rng.permutation(one.forest.values)))
-            for d, one in _in_use(model).items()
-        }
+        """The negative control of the test above: leaves and weights are shuffled."""
+        learners = {d: replace(one, learnt=_shuffled(one.learnt)) for d, one in _in_use(model).items()}
         fit = replace(model.fit_, refinement=refinement.Refinement(learners))
         assert gains(with_fit(model, fit), plain, whole).mean() < 0.0
 
@@ -203,11 +223,12 @@ class TestLearning:
         for d, one in model.fit_.refinement.learners.items():
             assert again.learners[d].move == one.move
             assert again.learners[d].gain == one.gain
-        forests = [
-            {d: one.forest.values for d, one in r.in_use.items()} for r in (again, model.fit_.refinement)
-        ]
-        assert forests[0].keys() == forests[1].keys()
-        assert all(np.array_equal(forests[0][d], forests[1][d]) for d in forests[0])
+        assert again.in_use.keys() == _in_use(model).keys()
+        parts = input_slices(model.fit_.problem)
+        for d, one in _in_use(model).items():
+            shape = 20, parts[-1].stop - (parts[d].stop - parts[d].start)
+            rows = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+            np.testing.assert_array_equal(one.learnt.predict(rows), again.in_use[d].learnt.predict(rows))
 
     def test_no_time_no_learners(self, model):
         assert not refined(model.fit_, 1, seconds=0.0).learners
@@ -274,6 +295,28 @@ class TestFiles:
         rowless = glfm.load(model.save(tmp_path / "rowless.glfm", data=False))
         pd.testing.assert_frame_equal(rowless.impute(X), model.impute(X))
 
+    def test_a_file_of_linear_learners_gives_the_same_answers(self, straight, tmp_path):
+        kinds = straight.refinement()
+        assert {"linear"} < set(kinds["learner"]) | {"both"}
+        assert kinds["learner"]["ward"] in ("linear", "both")
+        loaded = glfm.load(straight.save(tmp_path / "model.glfm"))
+        pd.testing.assert_frame_equal(loaded.refinement(), kinds)
+        pd.testing.assert_frame_equal(loaded.impute(), straight.impute())
+
+    @pytest.mark.parametrize(
+        ("name", "change"),
+        [
+            ("weights", lambda a: np.full_like(a, np.inf)),
+            ("weights", lambda a: np.full_like(a, 1e308)),
+            ("low", lambda a: a + 1e9),
+            ("offsets", lambda a: np.r_[a, a]),
+        ],
+    )
+    def test_linear_learners_that_are_none_are_refused(self, straight, tmp_path, name, change):
+        path = straight.save(tmp_path / "model.glfm")
+        with pytest.raises(FileError, match="refinement"):
+            glfm.load(_with_array(path, tmp_path / "bad.glfm", f"linear/{name}", change))
+
     @pytest.mark.parametrize(
         ("name", "change"),
         [
@@ -285,16 +328,20 @@ class TestFiles:
         ],
     )
     def test_trees_that_lead_nowhere_are_refused(self, path, tmp_path, name, change):
-        bad = tmp_path / "bad.glfm"
-        with zipfile.ZipFile(path) as old, zipfile.ZipFile(bad, "w") as new:
-            d = json.loads(old.read("model.json"))["refinement"][0]["column"]
-            for info in old.infolist():
-                content = old.read(info)
-                if info.filename == f"refinement/{d}/{name}.npy":
-                    content = _npy(change(np.load(old.open(info))))
-                new.writestr(info.filename, content)
         with pytest.raises(FileError, match="trees that lead nowhere"):
-            glfm.load(bad)
+            glfm.load(_with_array(path, tmp_path / "bad.glfm", name, change))
+
+
+def _with_array(path: Path, bad: Path, name: str, change: Callable[[np.ndarray], np.ndarray]) -> Path:
+    """Copy a model file, and change one array of the first learner that has it."""
+    with zipfile.ZipFile(path) as old, zipfile.ZipFile(bad, "w") as new:
+        changed = min(info.filename for info in old.infolist() if info.filename.endswith(f"/{name}.npy"))
+        for info in old.infolist():
+            content = old.read(info)
+            if info.filename == changed:
+                content = _npy(change(np.load(old.open(info))))
+            new.writestr(info.filename, content)
+    return bad
 
 
 def _npy(values: np.ndarray) -> bytes:
