@@ -82,7 +82,7 @@ METHODS = {
     "missForest": Method(peers.fill_missforest, "missforest", "MissForest"),
     "miceforest": Method(peers.fill_miceforest, "miceforest", "miceforest"),
     "lace": Method(peers.fill_lace, "lace", "pylace"),
-    "glfm binary": Method(imputers.fill_binary, "glfm", "pyglfm"),
+    "glfm unrefined": Method(imputers.fill_unrefined, "glfm", "pyglfm"),
     "glfm": Method(imputers.fill_glfm, "glfm", "pyglfm"),
 }
 
@@ -135,6 +135,8 @@ def run(task: Task, methods: Mapping[str, Method] = METHODS) -> Line:
     holes = Holes(holed, kinds, encode(holed, kinds), encode(frame, kinds), hidden, task.mask, task.quick)
     method = methods[task.method]
     importlib.import_module(method.module)
+    if method.package == "pyglfm":
+        imputers.warm_up()
     line: Line = {
         "table": task.table,
         "percentage": task.percentage,

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from imputation_report import (
-    BINARY,
     CONSTANT,
     OURS,
+    PLAIN,
     RANKED,
     TREES,
     by_table,
@@ -47,7 +47,7 @@ def draw_dots(found: pd.DataFrame, path: Path) -> None:
     """Draw the errors of every method, one panel per measure and one line per table."""
     from matplotlib import pyplot as plt
 
-    names, methods = tables_of(found), [name for name in methods_of(found) if name != BINARY]
+    names, methods = tables_of(found), [name for name in methods_of(found) if name != PLAIN]
     figure, axes = plt.subplots(
         1, 3, figsize=(11, 0.75 * len(names) + 1.6), layout="constrained", sharey=True
     )

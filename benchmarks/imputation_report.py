@@ -19,7 +19,7 @@ ERRORS = {
 RANKED = ("nrmse", "categories", "ordinals")  # numbers count once
 KINDS = ("real", "positive", "count", "categorical", "ordinal")
 OURS, CONSTANT, TREES = "glfm", "mean/mode", "trees chain"
-BINARY = "glfm binary"  # of the same package, so that it has no rank
+PLAIN = "glfm unrefined"  # of the same package, so that it has no rank
 
 
 def results() -> Path | None:
@@ -118,7 +118,7 @@ def ranks(found: pd.DataFrame) -> tuple[pd.DataFrame, int]:
 
     Settings that not all methods have are left out.
     """
-    found = found[found["method"] != BINARY]
+    found = found[found["method"] != PLAIN]
     counts = found.groupby(KEY)["method"].nunique()
     common = found[found.set_index(KEY).index.isin(counts[counts == counts.max()].index)]
     out = {}
@@ -158,7 +158,7 @@ def comparisons(found: pd.DataFrame, others: list[str] | None = None) -> pd.Data
         values = found.assign(value=sign * pd.to_numeric(found[measure]))
         for (table, setting), here in values.groupby(["table", "setting"]):
             each = here.pivot_table(index="mask", columns="method", values="value")
-            rest = each.drop(columns=[OURS, BINARY], errors="ignore").dropna(axis=1)
+            rest = each.drop(columns=[OURS, PLAIN], errors="ignore").dropna(axis=1)
             rest = rest if others is None else rest[[name for name in others if name in rest]]
             if OURS not in each or rest.empty:
                 continue
@@ -218,7 +218,7 @@ def winners(found: pd.DataFrame) -> list[str]:
             cells = [f"{name}", setting]
             for measure in RANKED:
                 values = here[measure].mean().astype(float)
-                others = values.drop([OURS, BINARY], errors="ignore").dropna()
+                others = values.drop([OURS, PLAIN], errors="ignore").dropna()
                 if not len(others):
                     cells += ["", ""]
                     continue
@@ -355,7 +355,7 @@ def _absent(found: pd.DataFrame, failed: pd.DataFrame) -> str:
         f"({'; '.join(sorted({reason.split(':')[-1].strip() for reason in rows['failed']}))})"
         for method, rows in failed.groupby("method")
     ]
-    there = set(found["method"]) | set(failed["method"]) | {BINARY}
+    there = set(found["method"]) | set(failed["method"]) | {PLAIN}
     absent = [name for name in METHODS if name not in there]
     said = [f"Gave up: {'; '.join(words)}." if words else "No fit failed."]
     return " ".join([*said, *([f"Not installed: {', '.join(absent)}."] if absent else [])])
@@ -378,18 +378,32 @@ def _unmeasured(found: pd.DataFrame) -> str:
 def chains(found: pd.DataFrame) -> list[str]:
     """Return how far the chains of this package agree about hidden cells, table by table."""
     names = {"agreement": "per column", "agreement_of_all": "all cells", "rhat": "R-hat"}
-    mine = [
-        name for name in (OURS, BINARY) if "agreement" in found and settings(found, name)["agreement"].any()
-    ]
-    head = [f"{name}: {words}" for name in mine for words in names.values()]
-    lines = [f"| table | {' | '.join(head)} |", "|---|" + "---:|" * len(head)]
+    lines = [f"| table | {' | '.join(names.values())} |", "|---|---:|---:|---:|"]
+    mine = found[found["method"] == OURS]
     for table in tables_of(found):
-        cells = [
-            f"{pd.to_numeric(rows[what]).mean():.3f}"
-            for rows in (found[(found["table"] == table) & (found["method"] == name)] for name in mine)
-            for what in names
-        ]
+        rows = mine[mine["table"] == table]
+        cells = [f"{pd.to_numeric(rows[what]).mean():.3f}" if what in rows else "" for what in names]
         lines.append(f"| {table} | {' | '.join(cells)} |")
+    return lines
+
+
+def of_learners(found: pd.DataFrame) -> list[str]:
+    """Return what the learners that refine change, by sort of table: means and standard errors over fits."""
+    measures = {**ERRORS, "log_score": "log score", "cover": "cover"}
+    pair = [settings(found, name) for name in (OURS, PLAIN)]
+    both = pair[0].index.intersection(pair[1].index)
+    lines = [f"| fits of tables | {' | '.join(measures.values())} | seconds |", "|---|" + "---:|" * 7]
+    is_new = both.get_level_values("table").isin(NEW)
+    for words, chosen in (("it was tuned on", both[~is_new]), ("that are new", both[is_new])):
+        with_learners, without = (fits.loc[chosen] for fits in pair)
+        cells = []
+        for measure in measures:
+            gaps = (pd.to_numeric(with_learners[measure]) - pd.to_numeric(without[measure])).dropna()
+            spread = f" ± {gaps.std(ddof=1) / np.sqrt(gaps.size):.3f}" if gaps.size > 1 else ""
+            cells.append(f"{gaps.mean():+.3f}{spread}" if gaps.size else "")
+        if len(chosen):
+            ratio = (with_learners["fit_seconds"] / without["fit_seconds"]).mean()
+            lines.append(f"| {len(chosen)} {words} | {' | '.join(cells)} | x {ratio:.2f} |")
     return lines
 
 
@@ -443,6 +457,12 @@ def page() -> str:
             "features, averaged over settings.",
             "",
             *chains(found),
+            "",
+            "### What the learners that refine add",
+            "",
+            "glfm less glfm unrefined: mean and standard error over fits.",
+            "",
+            *of_learners(found),
             "",
             "### Summary",
             "",

@@ -7,6 +7,7 @@ kinds, and with these the levels of the whole table, which all methods know alik
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -66,13 +67,20 @@ def encode(frame: pd.DataFrame, kinds: dict[str, Kind]) -> np.ndarray:
 # ---- this package
 
 
+@cache
+def warm_up() -> None:
+    """Load what was compiled, once in a process, which is not part of the time of a fit."""
+    frame = glfm.datasets.make_clinic(150).frame
+    glfm.Imputer(random_state=0, n_jobs=1, progress=False, **QUICK).fit_transform(frame)
+
+
 def fill_glfm(holes: Holes) -> Guess:
     """Fit `glfm.Imputer` with default settings, one thread."""
     return _fill_glfm(holes)
 
 
 def fill_unrefined(holes: Holes) -> Guess:
-    """Fit `glfm.Imputer` without trees, one thread."""
+    """Fit `glfm.Imputer` without the learners that refine it, one thread."""
     return _fill_glfm(holes, refine=False)
 
 
@@ -80,13 +88,6 @@ def _fill_glfm(holes: Holes, **settings: Any) -> Guess:
     settings |= QUICK if holes.quick else {}
     imputer = glfm.Imputer(holes.kinds, random_state=holes.seed, n_jobs=1, **settings)
     return of_model(holes, imputer.fit(holes.frame).model_)
-
-
-def fill_binary(holes: Holes) -> Guess:
-    """Fit `glfm.GLFM` with default settings, one thread."""
-    settings = QUICK if holes.quick else {}
-    model = glfm.GLFM(holes.kinds, random_state=holes.seed, n_jobs=1, progress=False, **settings)
-    return of_model(holes, model.fit(holes.frame))
 
 
 def of_model(holes: Holes, model: glfm.GLFM) -> Guess:

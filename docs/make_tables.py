@@ -29,7 +29,6 @@ import kinds_report
 import mixing_figure
 import mixing_report
 import paper_missing_report
-import refinement_report
 import reliability_report
 import scale_report
 import stacking
@@ -190,7 +189,6 @@ BLOCKS: list[tuple[Path, str, Callable[[], str]]] = [
     (HERE / "heldout.md", "paper-missing", paper_missing_report.page),
     (HERE / "imputation.md", "imputation", imputation_report.page),
     (HERE / "imputation.md", "choices", choices_report.page),
-    (HERE / "imputation.md", "refinement", refinement_report.page),
     (HERE / "imputation.md", "stacking", stacking.page),
     (HERE / "kinds.md", "kinds", kinds_report.page),
     (HERE / "mixing.md", "agreement", agreement.page),
