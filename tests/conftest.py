@@ -1,8 +1,10 @@
 """What all tests share: the data sets, every registered kind with an example, and fits of small tables."""
 
 import os
+import warnings
 from collections.abc import Callable, Iterator
 from copy import deepcopy
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,13 @@ from glfm.kinds import KINDS, Kind
 from glfm.testing import assert_same_draws
 from kind_examples import example_of
 from tables import QUICK, mixed, people
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let ArviZ give its notice of the day before several processes do so at once, and fail over its date."""
+    if config.getoption("numprocesses", None) and find_spec("arviz"):
+        with warnings.catch_warnings(action="ignore"):
+            import arviz  # noqa: F401
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
