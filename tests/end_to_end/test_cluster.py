@@ -316,8 +316,7 @@ def check(model, local, frame, tmp_path):
 
 @pytest.mark.filterwarnings("ignore:The inplace keyword")  # which dask uses
 def test_without_a_cluster(odd, odd_local, files, tmp_path, monkeypatch):
-    for module in ("partitioned_table", "by_partition"):
-        monkeypatch.setattr(f"glfm.distributed.{module}.current_client", lambda: None)
+    monkeypatch.setattr("glfm.distributed.by_partition.current_client", lambda: None)
     with dask.config.set(scheduler="threads"):
         model = fit(read(files))
         check(model, odd_local, odd, tmp_path)
@@ -421,6 +420,7 @@ def test_partitions_until_converged(client, odd, files, tmp_path, monkeypatch):
     with pytest.warns(FitWarning, match="have not converged after 45 sweeps each"):
         model = fit(read(files), until="converged", resume=path)
     assert_same_draws(model.draws_, known.draws_)
+    assert_same_draws(model.continue_fit(1).draws_, known.continue_fit(1).draws_)
     with pytest.raises(DataError, match="goes on from its checkpoint"):
         fit(read(files), until="converged")
 
@@ -503,6 +503,22 @@ def test_partitions_go_on_from_their_folder(client, odd_local, files, tmp_path, 
     (path / "chain-0" / "state.npz").write_bytes(b"nothing")
     with pytest.raises(FileError, match="is damaged"):
         fit(read(files), resume=path)
+
+
+def test_draws_are_added_to_partitions(client, odd, odd_local, files, tmp_path):
+    """From the folder, more than once and after pickling; what is added is in the folder, too."""
+    known = fit(odd, glfm.LocalEngine(n_shards=4)).continue_fit(2)
+    path, short = tmp_path / "folder", {**SETTINGS, "n_draws": 2}
+    model = pickle.loads(pickle.dumps(fit(read(files), settings=short, checkpoint=path)))
+    assert_same_draws(model.continue_fit(1).draws_, odd_local.draws_)
+    assert_same_draws(model.continue_fit(2).draws_, known.draws_)
+    pd.testing.assert_frame_equal(model.impute().compute().astype(object), known.impute().astype(object))
+    assert_same_draws(fit(read(files), settings={**SETTINGS, "n_draws": 5}, resume=path).draws_, known.draws_)
+    model.engine = glfm.DaskEngine(client, n_shards=2)
+    with pytest.raises(FileError, match="another number of shards"):
+        model.continue_fit(1)
+    with pytest.raises(DataError, match="goes on from a folder only"):
+        fit(read(files)).continue_fit(1)
 
 
 @pytest.mark.reliability

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import dask
 import dask.dataframe as dd
@@ -16,7 +16,7 @@ from distributed import Client
 from numpy.typing import NDArray
 
 from glfm.distributed.connection import Connection
-from glfm.distributed.engine import current_client
+from glfm.distributed.engine import DaskEngine, current_client
 from glfm.errors import DataError
 from glfm.frames.frame import Frame, is_partitioned
 from glfm.posterior.fit import Fit
@@ -24,6 +24,7 @@ from glfm.posterior.predictive import How, Predictive, check_imputations, predic
 from glfm.posterior.rows import NewRows, TrainingRows, asked_draws
 from glfm.posterior.surprisal import surprisal
 from glfm.sampling.draws import Draw, Draws
+from glfm.sampling.engine import Engine, Keeper, LocalEngine
 from glfm.sampling.problem import LocalProblem
 from glfm.schema.conditions import Unseen, check_columns
 from glfm.schema.encoding import encode
@@ -201,6 +202,18 @@ def _rowless(fit: Fit) -> Fit:
     return replace(fit, frame=None, problem=fit.problem.rowless(), chains=(), partitions=None, whole=None)
 
 
+def default_engine(data: Any) -> Engine:
+    """Return an engine on the current cluster, or in threads if there is none."""
+    return LocalEngine(data.npartitions) if current_client() is None else DaskEngine()
+
+
+class Folder(Protocol):
+    """What a fit leaves on a disk to go on from."""
+
+    def reopen(self, fit: Fit, engine: Engine, n_draws: int) -> tuple[Fit, Keeper]:
+        """Return the fit with its chains, and the folder, which will then hold more draws of each."""
+
+
 class FittedPartitions:
     """The partitions of a dask DataFrame that was fitted.
 
@@ -210,6 +223,8 @@ class FittedPartitions:
         The dask DataFrame.
     ends
         For each partition, the number of rows up to its end.
+    folder
+        Where the fit goes on from; None: it has left nothing on a disk.
     """
 
     absent: str = (
@@ -218,8 +233,25 @@ class FittedPartitions:
         "pandas frame."
     )
 
-    def __init__(self, data: Any, ends: NDArray[np.intp]) -> None:
-        self._data, self._ends = data, ends
+    def __init__(self, data: Any, ends: NDArray[np.intp], folder: Folder | None = None) -> None:
+        self._data, self._ends, self._folder = data, ends, folder
+
+    def with_folder(self, folder: Folder) -> FittedPartitions:
+        """Return the partitions of a fit that can go on from a folder."""
+        return FittedPartitions(self._data, self._ends, folder)
+
+    def default_engine(self) -> Engine:
+        """Return an engine on the current cluster, or in threads if there is none."""
+        return default_engine(self._data)
+
+    def reopen(self, fit: Fit, engine: Engine, n_draws: int) -> tuple[Fit, Keeper]:
+        """Return the fit with chains to which draws can be added, and where they are kept."""
+        if self._folder is None:
+            raise DataError(
+                "Workers forget the rows of a dask DataFrame after a run, so that its fit goes on from a "
+                "folder only: fit with checkpoint=, a folder that all machines share."
+            )
+        return self._folder.reopen(fit, engine, n_draws)
 
     def predictive(self, fit: Fit) -> PredictiveByPartition:
         """Return the predictive of the rows of the fit, with the features that they have in each draw."""

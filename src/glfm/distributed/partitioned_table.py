@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,10 @@ from distributed import Client, Future
 from numpy.typing import ArrayLike, NDArray
 
 from glfm.distributed import partitions
-from glfm.distributed.by_partition import FittedPartitions
+from glfm.distributed.by_partition import FittedPartitions, default_engine
 from glfm.distributed.checkpoint_folder import CheckpointFolder
 from glfm.distributed.connection import Connection
-from glfm.distributed.engine import DaskEngine, current_client
+from glfm.distributed.engine import DaskEngine
 from glfm.distributed.partitioned_problem import PartitionedProblem, ShardCells
 from glfm.errors import DataError
 from glfm.frames.column import FloatArray
@@ -28,9 +29,9 @@ from glfm.posterior.fit import Fit
 from glfm.posterior.spacing import spaced
 from glfm.sampling.chain import Chain
 from glfm.sampling.draws import Draws
-from glfm.sampling.engine import Engine, Keeper, LocalEngine
+from glfm.sampling.engine import Engine, Keeper
 from glfm.sampling.parallel import shard_bounds
-from glfm.sampling.priors import Priors
+from glfm.sampling.priors import Priors, Schedule
 from glfm.sampling.problem import ColumnFacts, LocalProblem, Problem
 from glfm.sampling.settings import read_pinned
 from glfm.schema import Schema
@@ -56,7 +57,7 @@ class PartitionedTable:
 
     def default_engine(self) -> Engine:
         """Return an engine on the current cluster, or in threads if there is none."""
-        return LocalEngine(self._data.npartitions) if current_client() is None else DaskEngine()
+        return default_engine(self._data)
 
     def read(
         self, settings: Mapping[str, Any], priors: Priors, engine: Engine, seed: np.random.SeedSequence
@@ -112,7 +113,76 @@ class PartitionedTable:
         for chain in fit.chains:
             chain.extend(chain.schedule.after(folder.round))
             folder.restore(chain)
-        return fit, replace(stage, round=folder.round), folder
+        assert isinstance(fit.partitions, FittedPartitions)
+        kept = fit.partitions.with_folder(Ongoing(self, path, every, stage.until))
+        return replace(fit, partitions=kept), replace(stage, round=folder.round), folder
+
+
+@dataclass(frozen=True)
+class Ongoing:
+    """A fit that can go on from its folder although workers have forgotten its rows.
+
+    Attributes
+    ----------
+    table
+        The table of the fit.
+    path, every, until
+        As `fit` had them.
+    added
+        Draws of each chain beyond those that the settings give.
+    """
+
+    table: PartitionedTable
+    path: str | PathLike[str]
+    every: float
+    until: str | None
+    added: int = 0
+
+    def reopen(self, fit: Fit, engine: Engine, n_draws: int) -> tuple[Fit, Keeper]:
+        """Return the fit with its chains as the folder has them, and the folder, which then holds more draws.
+
+        Parameters
+        ----------
+        fit
+            The fit without its chains.
+        engine
+            Of a cluster.
+        n_draws
+            Draws that will be added to each chain.
+        """
+        settings, n_chains = fit.settings, fit.settings["n_chains"]
+        schedule = Schedule(settings["n_warmup"], settings["n_draws"], settings["thin"])
+        before, last = fit.seed.spawn_key[:-1], fit.seed.spawn_key[-1]  # those of chains are the ones before
+        seeds = [
+            np.random.SeedSequence(fit.seed.entropy, spawn_key=(*before, last - n_chains + i))
+            for i in range(n_chains)
+        ]
+        blank = self.table.read({**settings, "schema": fit.schema}, fit.problem.priors, engine, fit.seed)
+        problem = blank.problem
+        if not isinstance(problem, PartitionedProblem):
+            raise DataError(
+                "The folder of a dask DataFrame is gone on from on a cluster: make a distributed.Client."
+            )
+
+        def start() -> tuple[Chain, ...]:
+            return tuple(Chain(problem, schedule, seed, i, problem.n_shards) for i, seed in enumerate(seeds))
+
+        found, _, folder = self.table.begin(
+            blank, start, Stage(self.until), Checkpointing(None, self.every, self.path)
+        )
+        assert folder is not None
+        assert isinstance(found.partitions, FittedPartitions)
+        for chain in found.chains:
+            now = chain.schedule
+            chain.extend(replace(now, n_draws=now.n_draws + self.added))
+        n_found = sum(len(chain.draws) for chain in found.chains)
+        if self.until is not None and n_found != len(fit.draws):
+            raise DataError(
+                "The fit was stopped before its chains had converged, or had made all their sweeps: "
+                f"go on with fit(..., until={self.until!r}, resume={str(self.path)!r})."
+            )
+        longer = found.partitions.with_folder(replace(self, added=self.added + n_draws))
+        return replace(found, settings=settings, partitions=longer), folder
 
 
 def _identity(fit: Fit, problem: PartitionedProblem, until: str | None) -> dict[str, Any]:

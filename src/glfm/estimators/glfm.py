@@ -261,15 +261,19 @@ class GLFM(Exploring, Completing, Asking, Changing, MixedTableEstimator):
         """Add `n_draws` draws to every chain: the same, bit for bit, as if the first fit had been longer.
 
         The chains of a fit of a sample of rows go on with all rows, from where those were placed; after half
-        of the model's warm-up, `n_draws` draws of each chain replace those of the sample.
+        of the model's warm-up, `n_draws` draws of each chain replace those of the sample. A fit of a dask
+        DataFrame on a cluster goes on from the folder of its checkpoint.
         """
-        fit = self._fit
+        fit, keeper, engine = self._fit, None, self._engine
         check_budget(time_budget)
         check_workers(self.n_jobs)
-        self._engine.check()
-        if not fit.chains:
-            raise DataError(fit.absent)
+        engine.check()
         at_least_one(n_draws)
+        if not fit.chains:
+            if fit.partitions is None:
+                raise DataError(fit.absent)
+            engine = fit.partitions.default_engine() if self.engine is None else engine
+            fit, keeper = fit.partitions.reopen(fit, engine, n_draws)
         if fit.whole is not None:
             budget = Budget(time_budget, time.monotonic())
             schedule = self._next_schedule(None, n_draws, time_budget)
@@ -282,7 +286,7 @@ class GLFM(Exploring, Completing, Asking, Changing, MixedTableEstimator):
             before = chain.schedule
             chain.extend(Schedule(before.n_warmup, before.n_draws + n_draws, before.thin))
         with self._as_it_was():
-            self._run(replace(fit, chains=chains), time_budget)
+            self._run(replace(fit, chains=chains), time_budget, keeper=keeper, engine=engine)
         return self
 
     def _fit_of_all_rows(self) -> Fit:

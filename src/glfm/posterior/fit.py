@@ -15,6 +15,7 @@ from glfm.frames.frame import Frame
 from glfm.posterior.spacing import thinned
 from glfm.sampling.chain import Chain
 from glfm.sampling.draws import Draw, Draws
+from glfm.sampling.engine import Engine, Keeper
 from glfm.sampling.problem import LocalProblem, Problem
 from glfm.schema import Schema
 
@@ -34,6 +35,12 @@ class Partitions(Protocol):
 
     def predictive(self, fit: Fit) -> Any:
         """Return the predictive distribution of every cell, which answers by partition."""
+
+    def default_engine(self) -> Engine:
+        """Return the engine of a fit for which the user gives none."""
+
+    def reopen(self, fit: Fit, engine: Engine, n_draws: int) -> tuple[Fit, Keeper]:
+        """Return the fit with chains to which draws can be added, and where they are kept."""
 
 
 class Whole(NamedTuple):
