@@ -46,6 +46,7 @@ from experiment import (
     work,
 )
 from imputers import Guess, Holes, encode
+from mixing_chain import describe as describe_package
 from mixing_tables import PACKAGED, packaged
 
 from glfm import datasets
@@ -58,7 +59,7 @@ TUNED_ON = (*SMALL, "abalone", "titanic", "wine_quality", "counties", "qsar_biod
 NEW = ("breast_cancer", "internet_usage", "covertype", "adult")
 TABLES = TUNED_ON + NEW
 # At most so many rows, all of wine_quality, on which trees gain by more rows.
-ROWS, ROWS_OF = 1_000, {"wine_quality": 6_497, "adult": 20_000}
+ROWS, ROWS_OF = 500, {"wine_quality": 6_497, "adult": 20_000}
 PERCENTAGES = (30, 10, 50)
 BY = ("chance", "another", "own")  # what decides which cells are hidden
 MASS = 0.9
@@ -79,7 +80,7 @@ METHODS = {
     "ridge chain": Method(imputers.fill_ridge, "sklearn", "scikit-learn"),
     "trees chain": Method(imputers.fill_trees, "sklearn", "scikit-learn"),
     "gcimpute": Method(peers.fill_gcimpute, "gcimpute", "gcimpute"),
-    "missForest": Method(peers.fill_missforest, "missforest", "MissForest"),
+    "missForest": Method(imputers.fill_missforest, "sklearn", "scikit-learn"),
     "miceforest": Method(peers.fill_miceforest, "miceforest", "miceforest"),
     "lace": Method(peers.fill_lace, "lace", "pylace"),
     "glfm unrefined": Method(imputers.fill_unrefined, "glfm", "pyglfm"),
@@ -135,8 +136,10 @@ def run(task: Task, methods: Mapping[str, Method] = METHODS) -> Line:
     holes = Holes(holed, kinds, encode(holed, kinds), encode(frame, kinds), hidden, task.mask, task.quick)
     method = methods[task.method]
     importlib.import_module(method.module)
+    made = {}
     if method.package == "pyglfm":
         imputers.warm_up()
+        made = {"commit": describe_package()["commit"], "date": time.strftime("%Y-%m-%d")}
     line: Line = {
         "table": task.table,
         "percentage": task.percentage,
@@ -147,6 +150,7 @@ def run(task: Task, methods: Mapping[str, Method] = METHODS) -> Line:
         "hidden": int(hidden.sum()),
         "quick": task.quick,
         "version": version(method.package),
+        **made,
     }
     begin = time.process_time()
     try:

@@ -361,6 +361,14 @@ def _absent(found: pd.DataFrame, failed: pd.DataFrame) -> str:
     return " ".join([*said, *([f"Not installed: {', '.join(absent)}."] if absent else [])])
 
 
+def _made(found: pd.DataFrame) -> str:
+    """Return of which commits, on which days, this package's fits are."""
+    if "commit" not in found:
+        return "Their commits were not kept."
+    made = found.dropna(subset=["commit"]).drop_duplicates(["commit", "date"])
+    return f"This package at {' and '.join(f'`{c[:7]}` ({d})' for c, d in zip(made['commit'], made['date'], strict=True))}."
+
+
 def _unmeasured(found: pd.DataFrame) -> str:
     """Name the settings of the full comparison that there are no results of."""
     have = set(zip(found["table"], found["percentage"], strict=True))
@@ -372,6 +380,8 @@ def _unmeasured(found: pd.DataFrame) -> str:
         if lacking:
             all_of_it = len(lacking) == len(shares)
             listed.append(name if all_of_it else f"{name} at {', '.join(f'{p} %' for p in lacking)}")
+    if not found["setting"].str.contains(" by ").any():
+        listed.append("cells hidden by their own value or another's")
     return f" **Not measured yet**: {'; '.join(listed)}." if listed else ""
 
 
@@ -426,7 +436,7 @@ def page() -> str:
         [
             f"From `benchmarks/results/{path.name}`{quick}: {len(tables_of(found))} tables, "
             f"{'; '.join(sorted(found['setting'].unique()))} hidden, masks per setting: {n_masks}. "
-            f"Versions: {named.replace(TREES, 'scikit-learn')}.{_unmeasured(found)}",
+            f"Versions: {named.replace(TREES, 'scikit-learn')}. {_made(found)}{_unmeasured(found)}",
             "",
             "### Averages over tables",
             "",

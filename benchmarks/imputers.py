@@ -261,35 +261,80 @@ def fill_ridge(holes: Holes) -> Guess:
 # ---- trees
 
 TREES, ROUNDS, ONE_HOT = 100, 5, 20
+MOST_ROUNDS = 10
 
 
 def fill_trees(holes: Holes) -> Guess:
-    """Start from constants and predict each column from all others in turn, the fullest first.
-
-    Extremely randomised trees: a regression for numbers and ordinals, a classification for nominal columns.
-    A nominal column of up to 20 levels is one column per level; the levels of longer ones are numbers in the
-    order of their frequency.
-    """
+    """Predict each column from all others in turn, five rounds of extremely randomised trees."""
     from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
 
-    x = fill_constant(holes).mean
-    hole = np.isnan(holes.x)
-    coded = [_for_trees(x[:, d], kind, holes.x[:, d]) for d, kind in holes.columns()]
-    kinds = list(holes.kinds.values())
-    for round_ in range(1 if holes.quick else ROUNDS):
-        for d in np.argsort(hole.sum(axis=0), kind="stable"):
-            rows = hole[:, d]
+    settings = {"n_estimators": TREES, "min_samples_leaf": 3, "n_jobs": 1}
+    chain = Chain(holes, ExtraTreesRegressor(**settings), ExtraTreesClassifier(**settings))
+    for _ in range(1 if holes.quick else ROUNDS):
+        chain.go_round()
+    return Guess(chain.x, chain.x)
+
+
+def fill_missforest(holes: Holes) -> Guess:
+    """Predict each column from all others in turn by random forests, until two tables differ by more than the last two.
+
+    Stekhoven and Buehlmann (2012), with the settings of their package: 100 trees, the square root of the number of inputs
+    tried at a split, leaves of five numbers or one level, at most ten rounds, and the table before the last is returned.
+    """
+    from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+
+    settings = {"n_estimators": 10 if holes.quick else TREES, "max_features": "sqrt", "n_jobs": 1}
+    chain = Chain(
+        holes, RandomForestRegressor(min_samples_leaf=5, **settings), RandomForestClassifier(**settings)
+    )
+    last, least = chain.x.copy(), (np.inf, np.inf)
+    for _ in range(1 if holes.quick else MOST_ROUNDS):
+        chain.go_round()
+        change = chain.change(last)
+        if all(now > before or now == 0.0 for now, before in zip(change, least, strict=True)):
+            return Guess(last, last)
+        last, least = chain.x.copy(), change
+    return Guess(last, last)
+
+
+class Chain:
+    """A table that starts from constants, whose holes are predicted column by column, the fullest first.
+
+    A regression predicts numbers and ordinals, a classification nominal columns. A nominal column of up to 20 levels is
+    one input per level; the levels of longer ones are numbers in the order of their frequency.
+    """
+
+    def __init__(self, holes: Holes, regression: Any, classification: Any) -> None:
+        self.x = fill_constant(holes).mean
+        self._holes, self._hole, self._round = holes, np.isnan(holes.x), 0
+        self._learners = {True: regression, False: classification}
+        self._coded = [_for_trees(self.x[:, d], kind, holes.x[:, d]) for d, kind in holes.columns()]
+
+    def go_round(self) -> None:
+        """Predict every column anew."""
+        from sklearn.base import clone
+
+        kinds = list(self._holes.kinds.values())
+        for d in np.argsort(self._hole.sum(axis=0), kind="stable"):
+            rows, kind = self._hole[:, d], kinds[d]
             if not rows.any():
                 continue
-            others = np.hstack([part for i, part in enumerate(coded) if i != d])
-            cls = ExtraTreesRegressor if kinds[d].is_ordered else ExtraTreesClassifier
-            trees = cls(TREES, min_samples_leaf=3, random_state=1000 * round_ + holes.seed, n_jobs=1)
-            guess = trees.fit(others[~rows], x[~rows, d]).predict(others[rows])
-            if not kinds[d].is_number and kinds[d].is_ordered:
-                guess = np.clip(np.rint(guess), 0, kinds[d].n_levels - 1)
-            x[rows, d] = guess
-            coded[d] = _for_trees(x[:, d], kinds[d], holes.x[:, d])
-    return Guess(x, x)
+            others = np.hstack([part for i, part in enumerate(self._coded) if i != d])
+            trees = clone(self._learners[kind.is_ordered])
+            trees.set_params(random_state=1000 * self._round + self._holes.seed)
+            guess = trees.fit(others[~rows], self.x[~rows, d]).predict(others[rows])
+            if not kind.is_number and kind.is_ordered:
+                guess = np.clip(np.rint(guess), 0, kind.n_levels - 1)
+            self.x[rows, d] = guess
+            self._coded[d] = _for_trees(self.x[:, d], kind, self._holes.x[:, d])
+        self._round += 1
+
+    def change(self, before: np.ndarray) -> tuple[float, float]:
+        """Return by how much filled numbers and ordinals, and nominal cells, differ from those of another table."""
+        ordered = np.array([kind.is_ordered for kind in self._holes.kinds.values()])
+        numbers, levels = self._hole & ordered, self._hole & ~ordered
+        squares = float(((self.x - before)[numbers] ** 2).sum() / max((self.x[numbers] ** 2).sum(), 1e-300))
+        return squares, float((self.x != before)[levels].mean()) if levels.any() else 0.0
 
 
 def _for_trees(x: np.ndarray, kind: Kind, with_holes: np.ndarray) -> np.ndarray:

@@ -135,36 +135,6 @@ def fill_miceforest(holes: Holes) -> Guess:
     return _of_named(table, holes)
 
 
-def fill_missforest(holes: Holes) -> Guess:
-    """Impute by a chain of random forests until two tables differ by more than the last two, ten at most.
-
-    Its own defaults are boosted trees; here forests of 100 trees, as in the paper of that name. Ordinals are numbers,
-    and so are the positions of levels when other columns are predicted, as its own examples have it.
-    """
-    from missforest import MissForest
-    from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
-
-    nominal = [f"c{d}" for d, kind in holes.columns() if not kind.is_ordered]
-    frame = pd.DataFrame(holes.x, columns=[f"c{d}" for d, _ in holes.columns()])
-    trees = 10 if holes.quick else 100
-    model = MissForest(
-        RandomForestClassifier(trees, random_state=holes.seed, n_jobs=1),
-        RandomForestRegressor(trees, random_state=holes.seed, n_jobs=1),
-        categorical=nominal or None,
-        initial_guess="mean",
-        max_iter=1 if holes.quick else 10,
-        verbose=0,
-    )
-    table = model.fit_transform(frame)
-    filled = fill_constant(holes).mean
-    for d, kind in holes.columns():
-        rows, values = holes.hidden[:, d], table[f"c{d}"].to_numpy(float)
-        filled[rows, d] = (
-            values[rows] if kind.is_number else np.clip(np.rint(values[rows]), 0, kind.n_levels - 1)
-        )
-    return Guess(filled, filled)
-
-
 # ---- lace
 
 STATES, SWEEPS = 8, 1000

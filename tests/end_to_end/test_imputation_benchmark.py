@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from glfm import Categorical, Count, Ordinal, Positive
+from glfm import Categorical, Count, Ordinal, Positive, Real
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
@@ -90,7 +90,7 @@ def test_measures_by_hand(modules):
     assert got["fractional"] == 1
 
 
-@pytest.mark.parametrize("fill", ["fill_constant", "fill_knn", "fill_ridge", "fill_trees"])
+@pytest.mark.parametrize("fill", ["fill_constant", "fill_knn", "fill_ridge", "fill_trees", "fill_missforest"])
 def test_imputers_fill_hidden_cells_alone(modules, fill):
     _, imputers, *_ = modules
     _, holes = holes_of(imputers)
@@ -99,6 +99,26 @@ def test_imputers_fill_hidden_cells_alone(modules, fill):
         assert np.isfinite(filled).all()
         seen = ~np.isnan(holes.x)
         np.testing.assert_array_equal(filled[seen], holes.x[seen])
+
+
+def test_forests_know_a_level_that_follows_from_a_number(modules):
+    """They learn from observed cells alone: from their own guesses too, they would never leave the mode."""
+    _, imputers, *_ = modules
+    rng = np.random.default_rng(0)
+    level = rng.integers(0, 3, 300)
+    frame = pd.DataFrame({"number": level + rng.normal(0, 0.1, 300), "level": np.array(list("abc"))[level]})
+    kinds = {"number": Real(), "level": Categorical(levels=("a", "b", "c"))}
+    hidden = np.zeros(frame.shape, dtype=bool)
+    hidden[:150, 1] = True
+    holed = frame.mask(hidden)
+    truth = imputers.encode(frame, kinds)
+    holes = imputers.Holes(holed, kinds, imputers.encode(holed, kinds), truth, hidden, 0, False)
+    wrong = [
+        (getattr(imputers, fill)(holes).mean != truth)[hidden].mean()
+        for fill in ("fill_missforest", "fill_trees")
+    ]
+    assert max(wrong) < 0.05
+    assert (imputers.fill_constant(holes).mean != truth)[hidden].mean() > 0.5
 
 
 def test_coding_returns_what_it_was_given(modules):
