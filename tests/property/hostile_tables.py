@@ -88,7 +88,7 @@ OBJECTS = st.one_of(
             np.int8(3),
             np.bool_(True),
             np.datetime64("2020-01-01"),
-            np.datetime64("NaT"),
+            np.datetime64("NaT", "s"),
             np.str_("text"),
             pd.Timestamp("2020-01-01", tz="Europe/Berlin"),
             pd.Period("2020-01"),

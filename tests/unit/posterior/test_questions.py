@@ -206,7 +206,7 @@ def test_units_of_measurement_do_not_matter():
     other = frame.assign(bp_change=1000.0 * frame["bp_change"])
     first, second = fit(frame).surprisal(), fit(other).surprisal()
     gap = first["bp_change"] - second["bp_change"]  # other values, so other random numbers
-    assert abs(gap.mean()) < 0.1
+    assert abs(gap.mean()) < 0.2  # log(1000) = 6.9 if they did
     assert gap.abs().mean() < 0.3
 
 
