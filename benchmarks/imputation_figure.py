@@ -30,7 +30,7 @@ STYLE = {
     TREES: (ORANGE, "s"),
     "gcimpute": ("#009E73", "^"),
     "lace": ("#CC79A7", "v"),
-    "missForest": ("#0072B2", "<"),
+    "missForest": ("#6A3D9A", "<"),
     "miceforest": ("#56B4E9", "D"),
     "KNN": ("#E69F00", "P"),
     "ridge chain": ("#8C7A00", "X"),

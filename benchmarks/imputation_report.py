@@ -338,7 +338,7 @@ def _coverage_statement(found: pd.DataFrame) -> str:
 
 
 def _support(found: pd.DataFrame) -> str:
-    cells = found.groupby("method")[["outside", "fractional", "hidden"]].sum()
+    cells = found.groupby("method")[["outside", "fractional"]].sum().astype(int)
     parts = [
         f"{method} {cells.loc[method, 'outside']:,} and {cells.loc[method, 'fractional']:,}"
         for method in methods_of(found)
@@ -352,13 +352,19 @@ def _support(found: pd.DataFrame) -> str:
 def _absent(found: pd.DataFrame, failed: pd.DataFrame) -> str:
     words = [
         f"{method} on {', '.join(f'{r.table} {r.setting}' for r in rows.itertuples())} "
-        f"({'; '.join(sorted({reason.split(':')[-1].strip() for reason in rows['failed']}))})"
+        f"({'; '.join(sorted({_short(reason) for reason in rows['failed']}))})"
         for method, rows in failed.groupby("method")
     ]
     there = set(found["method"]) | set(failed["method"]) | {PLAIN}
     absent = [name for name in METHODS if name not in there]
     said = [f"Gave up: {'; '.join(words)}." if words else "No fit failed."]
     return " ".join([*said, *([f"Not installed: {', '.join(absent)}."] if absent else [])])
+
+
+def _short(reason: str) -> str:
+    """Return what an error says, or its name where that is an array."""
+    name, _, words = reason.partition(":")
+    return name if "[" in words else words.strip()
 
 
 def _made(found: pd.DataFrame) -> str:
@@ -429,7 +435,9 @@ def page() -> str:
     n_masks = f"{masks.min()}" if masks.min() == masks.max() else f"{masks.min()} to {masks.max()}"
     versions = found.drop_duplicates("method").set_index("method")["version"]
     named = ", ".join(
-        f"{m} {versions[m]}" for m in methods_of(found) if m not in (CONSTANT, "KNN", "ridge chain")
+        f"{m} {versions[m]}"
+        for m in methods_of(found)
+        if m not in (CONSTANT, "KNN", "ridge chain", "missForest")
     )
     quick = ", a quick run: few rows, short chains" if found["quick"].any() else ""
     return "\n".join(
