@@ -87,11 +87,13 @@ class GaussianBaseline(BaseEstimator, ABC):  # type: ignore[misc]
         for rows in _chunks(np.flatnonzero(~np.isnan(x))):
             means, sds = self.components(d, rows)
             a, b = lower[rows], upper[rows]
-            whole = np.zeros_like(means)  # nothing is truncated
+            whole, each = np.zeros_like(means), np.ones_like(sds)  # nothing is truncated, draws are alike
             point = a == b
-            density = mixture_log_density(a[point], means[point], sds, whole[point])
+            density = mixture_log_density(a[point], means[point], sds, each, whole[point])
             score[rows[point]] = density - np.log(self._spread[d])
-            score[rows[~point]] = mixture_log_mass(a[~point], b[~point], means[~point], sds, whole[~point])
+            score[rows[~point]] = mixture_log_mass(
+                a[~point], b[~point], means[~point], sds, each, whole[~point]
+            )
         return score
 
 

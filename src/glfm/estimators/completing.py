@@ -112,10 +112,11 @@ class Completing(Fitted):
             One row per modelled column: `kind`; `learner` ("trees", "linear", the average of "both", or
             "none"); `cells`, observed ones, each hidden from model and learners, by which they were compared;
             `weight` of the learner's prediction, 0 if the model's own stands; `scale`, by what the spread of
-            a number on the pseudo-scale is multiplied; `gain`, what log densities of these cells gained on
-            average, in nats, and its standard `error`. The learner that gains most is used if it gained more
-            than that error. `gain` is NaN if none was tried: fewer than 100 cells, only one value, more than
-            20 levels, or no refinement at all.
+            a number on the pseudo-scale is multiplied; `share`, with what probability a number comes from
+            those that the trees have seen in rows like this one; `gain`, what log densities of these cells
+            gained on average, in nats, and its standard `error`. The learner that gains most is used if it
+            gained more than that error. `gain` is NaN if none was tried: fewer than 100 cells, only one
+            value, more than 20 levels, or no refinement at all.
 
         Examples
         --------

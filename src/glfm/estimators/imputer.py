@@ -22,7 +22,7 @@ from glfm.sampling.settings import check_budget
 from glfm.schema import Schema
 from glfm.schema.conditions import Unseen
 
-N_WARMUP, N_DRAWS, THIN = 100, 50, 3  # of each chain; every sweep kept predicts no better
+N_WARMUP, N_DRAWS, THIN = 60, 30, 3  # of each chain; longer ones, and every sweep kept, predict no better
 FOR_FILLING = 0.35  # share of a time budget for filling holes, and writing the table
 _MOST_FEATURES = 20  # weighted ones: more cost time and predict no better
 _SECONDS_PER_ROW = 2e-3  # of a time budget, below which few yes/no features fill in better

@@ -1,4 +1,8 @@
-"""Mixtures of normals, one component per draw: what the predictive of a number is on the pseudo-scale."""
+"""Mixtures of normals: what the predictive of a number is on the pseudo-scale.
+
+Components are the draws, and places where learners have seen cells of the column; their weights are 1 on
+average.
+"""
 
 import math
 
@@ -9,7 +13,7 @@ from glfm.kernels.jit import Floats, kernel
 
 
 @kernel
-def _below(w: float, mean: Floats, sd: Floats, low: float, high: float) -> float:
+def _below(w: float, mean: Floats, sd: Floats, weight: Floats, low: float, high: float) -> float:
     """Return the mean over components, each truncated to [low, high], of the probability below `w`."""
     total = 0.0
     for t in range(sd.size):
@@ -18,12 +22,12 @@ def _below(w: float, mean: Floats, sd: Floats, low: float, high: float) -> float
             base = cdf((low - mean[t]) / sd[t])
             mass = cdf((high - mean[t]) / sd[t]) - base
             part = (part - base) / mass if mass > 0.0 else 0.5
-        total += part
+        total += weight[t] * part
     return total / sd.size
 
 
 @kernel
-def mixture_quantile(q: float, mean: Floats, sd: Floats, low: float, high: float) -> Floats:
+def mixture_quantile(q: float, mean: Floats, sd: Floats, weight: Floats, low: float, high: float) -> Floats:
     """Return the `q` quantile of each row; `mean` is rows x components."""
     n_rows, n_parts = mean.shape
     out = np.empty(n_rows)
@@ -39,7 +43,7 @@ def mixture_quantile(q: float, mean: Floats, sd: Floats, low: float, high: float
             middle = 0.5 * (a + b)
             if b - a <= 1e-13 * (1.0 + abs(middle)):
                 break
-            if _below(middle, mean[n], sd, low, high) < q:
+            if _below(middle, mean[n], sd, weight, low, high) < q:
                 a = middle
             else:
                 b = middle
@@ -48,7 +52,7 @@ def mixture_quantile(q: float, mean: Floats, sd: Floats, low: float, high: float
 
 
 @kernel
-def mixture_log_density(w: Floats, mean: Floats, sd: Floats, log_mass: Floats) -> Floats:
+def mixture_log_density(w: Floats, mean: Floats, sd: Floats, weight: Floats, log_mass: Floats) -> Floats:
     """Return the log density at one point per row; `log_mass` is the log mass of each truncated component."""
     n_rows, n_parts = mean.shape
     out = np.empty(n_rows)
@@ -61,13 +65,15 @@ def mixture_log_density(w: Floats, mean: Floats, sd: Floats, log_mass: Floats) -
             best = max(best, part[t])
         total = 0.0
         for t in range(n_parts):
-            total += math.exp(part[t] - best)
+            total += weight[t] * math.exp(part[t] - best)
         out[n] = best + math.log(total / n_parts) - 0.5 * math.log(2.0 * math.pi)
     return out
 
 
 @kernel
-def mixture_log_mass(lower: Floats, upper: Floats, mean: Floats, sd: Floats, log_mass: Floats) -> Floats:
+def mixture_log_mass(
+    lower: Floats, upper: Floats, mean: Floats, sd: Floats, weight: Floats, log_mass: Floats
+) -> Floats:
     """Return the log probability of one interval per row."""
     n_rows, n_parts = mean.shape
     out = np.empty(n_rows)
@@ -83,7 +89,7 @@ def mixture_log_mass(lower: Floats, upper: Floats, mean: Floats, sd: Floats, log
         if best > -np.inf:
             total = 0.0
             for t in range(n_parts):
-                total += math.exp(part[t] - best)
+                total += weight[t] * math.exp(part[t] - best)
             out[n] = best + math.log(total / n_parts)
     return out
 

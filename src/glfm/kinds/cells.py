@@ -7,14 +7,30 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from glfm.frames.column import FloatArray
 from glfm.kinds.base import Kind, Noise
+
+
+class Guess(NamedTuple):
+    """What a learner says of some cells of a column.
+
+    Attributes
+    ----------
+    center
+        A place on the pseudo-scale, or the probabilities of all levels, rows x numbers.
+    seen
+        Of numbers: places on the pseudo-scale where the column was seen in rows like these, each as probable
+        as the others, rows x places; without places if there is no such learner.
+    """
+
+    center: FloatArray
+    seen: FloatArray
 
 
 class Move(NamedTuple):
@@ -26,10 +42,16 @@ class Move(NamedTuple):
         Of the guess: 0 leaves the cells as they are, 1 puts them at the guess.
     scale
         What the standard deviations of numbers are multiplied with, within and between draws.
+    share
+        Probability that a number is not from the moved cells, but near a place that the learner has seen.
+    width
+        Standard deviation around such a place.
     """
 
     weight: float
     scale: float = 1.0
+    share: float = 0.0
+    width: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,8 +134,12 @@ class Cells(ABC):
         """Return the Shannon entropy of the levels in nats."""
         return entropy(self.probabilities)
 
+    def shifted(self, by: FloatArray) -> Self:
+        """Return the cells with pseudo-observations that are larger by one number per free pseudo-column."""
+        return replace(self, locations=[location + by for location in self.locations])
+
     def sample(self, rng: Noise, t: int) -> FloatArray:
-        """Draw one encoded value per cell from component number `t`."""
+        """Draw one encoded value per cell under draw number `t`."""
         return self.kind.sample(rng, self.locations[t], float(self.variances[t]), self.thetas[t])
 
     # ---- refinement: cells of kinds that have a learner answer these
@@ -122,19 +148,19 @@ class Cells(ABC):
         """Return the mean of what `Kind.inputs` says of the values, rows x inputs."""
         return np.empty((self.n_rows, 0))
 
-    def moves(self, guess: FloatArray, move: Move) -> FloatArray:
-        """Return what `moved` needs of each cell, rows x numbers, given the guesses of a learner.
-
-        A guess is a place on the pseudo-scale or the probabilities of all levels, rows x numbers.
-        """
+    def moves(self, guess: Guess, move: Move) -> FloatArray:
+        """Return what `moved` needs of each cell, rows x numbers, given the guesses of a learner."""
         raise NotImplementedError(f"Cells of kind {self.kind.name!r} are not refined.")
 
-    def moved(self, moves: FloatArray, scale: float) -> Cells:
+    def moved(self, moves: FloatArray, move: Move) -> Cells:
         """Return the cells moved towards a learner's guesses."""
         raise NotImplementedError(f"Cells of kind {self.kind.name!r} are not refined.")
 
-    def best_move(self, x: FloatArray, guess: FloatArray) -> tuple[Move, FloatArray]:
-        """Return the move of highest log density at one encoded value per cell (no holes), and its gains."""
+    def best_moves(self, x: FloatArray, guesses: Sequence[Guess]) -> list[tuple[Move, FloatArray]]:
+        """Return, for each learner's guesses, the move under which values (no holes) are most probable.
+
+        With it come the gains in log density of every cell.
+        """
         raise NotImplementedError(f"Cells of kind {self.kind.name!r} are not refined.")
 
     def parts(self) -> Iterator[tuple[FloatArray, float, FloatArray]]:
@@ -143,11 +169,14 @@ class Cells(ABC):
             yield location, float(variance), theta
 
 
-def average(parts: Sequence[FloatArray]) -> FloatArray:
-    """Return the mean over draws, one after the other: NumPy's sum of one cell alone has another order."""
+def average(parts: Sequence[FloatArray], weights: FloatArray | None = None) -> FloatArray:
+    """Return the mean of components whose weights are 1 on average.
+
+    They are added one after the other: NumPy's sum of one cell alone has another order.
+    """
     total = np.zeros_like(parts[0])
-    for part in parts:
-        total += part
+    for part, weight in zip(parts, np.ones(len(parts)) if weights is None else weights, strict=True):
+        total += weight * part
     return total / len(parts)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from glfm.frames.column import FloatArray
 from glfm.kinds.base import Noise
-from glfm.kinds.cells import Cells, Move, entropy
+from glfm.kinds.cells import Cells, Guess, Move, entropy
 
 if TYPE_CHECKING:
     from glfm.kinds.levelled import LevelledKind
@@ -123,24 +124,27 @@ class LevelCells(Cells):
             out += self.probabilities[:, r, None] * code
         return out
 
-    def moves(self, guess: FloatArray, move: Move) -> FloatArray:
+    def moves(self, guess: Guess, move: Move) -> FloatArray:
         """Return the tilts that turn the probabilities p into p^(1 - weight) guess^weight, normalised."""
         own = np.maximum(self.probabilities, _RARE)
-        return np.asarray(move.weight * np.log((_DOUBT * own + (1.0 - _DOUBT) * guess) / own))
+        return np.asarray(move.weight * np.log((_DOUBT * own + (1.0 - _DOUBT) * guess.center) / own))
 
-    def moved(self, moves: FloatArray, scale: float) -> LevelCells:
+    def moved(self, moves: FloatArray, move: Move) -> LevelCells:
         return replace(self, tilts=moves)
 
-    def best_move(self, x: FloatArray, guess: FloatArray) -> tuple[Move, FloatArray]:
+    def best_moves(self, x: FloatArray, guesses: Sequence[Guess]) -> list[tuple[Move, FloatArray]]:
         under = self.kind.probabilities_under(np.array(self.locations), self.variances, self.thetas)
-        tilts = self.moves(guess, Move(1.0))
-        scores = []
-        for weight in _WEIGHTS:
-            p = under * np.exp(weight * tilts)
-            p /= p.sum(axis=-1, keepdims=True)
-            scores.append(np.log(np.maximum(_at(p.mean(axis=0), x), _RARE)))
-        best = int(np.argmax([score.mean() for score in scores]))
-        return Move(float(_WEIGHTS[best])), scores[best] - scores[0]
+        found = []
+        for guess in guesses:
+            tilts = self.moves(guess, Move(1.0))
+            scores = []
+            for weight in _WEIGHTS:
+                p = under * np.exp(weight * tilts)
+                p /= p.sum(axis=-1, keepdims=True)
+                scores.append(np.log(np.maximum(_at(p.mean(axis=0), x), _RARE)))
+            best = int(np.argmax([score.mean() for score in scores]))
+            found.append((Move(float(_WEIGHTS[best])), scores[best] - scores[0]))
+        return found
 
 
 def _at(values: FloatArray, x: FloatArray) -> FloatArray:

@@ -70,7 +70,7 @@ class Linear:
         low, high = (ends.astype(np.float64) for ends in (inputs.min(axis=0), inputs.max(axis=0)))
         return cls(low, high, np.ascontiguousarray(weights.T), offsets - weights @ center)
 
-    def predict(self, inputs: Inputs) -> FloatArray:
+    def guess(self, inputs: Inputs) -> FloatArray:
         """Return the guess for each row of inputs, rows x outputs."""
         total = np.repeat(self.offsets[None, :], len(inputs), axis=0)
         # One after the other: a product of matrices adds in an order that depends on the number of rows.

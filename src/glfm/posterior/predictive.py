@@ -62,6 +62,7 @@ class Predictive:
         self._rows = rows
         self._seed = fit.seed
         self._learners = {} if fit.refinement is None else fit.refinement.in_use
+        self._readers = [] if fit.refinement is None else fit.refinement.readers
         self._unseen = unseen
         self._progress = progress
 
@@ -227,13 +228,13 @@ class Predictive:
         cells = column_cells(self._draws, d, list(self._rows.locations(rows, part)))
         if d not in self._learners:
             return cells
-        return cells.moved(self._moves(d, cells, rows), self._learners[d].move.scale)
+        return cells.moved(self._moves(d, cells, rows), self._learners[d].move)
 
     def _moves(self, d: int, cells: Cells, rows: NDArray[np.intp]) -> FloatArray:
         """Return what moves the cells of some rows towards the guesses of their column's learner."""
         learner = self._learners[d]
         others = without(input_slices(self._problem)[d], self._inputs.shape[1])
-        return cells.moves(learner.learnt.predict(self._inputs[np.ix_(rows, others)]), learner.move)
+        return cells.moves(learner.learnt.guess(self._inputs[np.ix_(rows, others)]), learner.move)
 
     def _all_moves(self, d: int) -> FloatArray:
         """Return what moves all cells of a column; found once."""
@@ -252,7 +253,7 @@ class Predictive:
     @cached_property
     def _inputs(self) -> Inputs:
         """What learners read of all rows."""
-        return filled_inputs(self._rows, self._problem, self._draws)
+        return filled_inputs(self._rows, self._problem, self._draws, self._readers)
 
     def _column(self, column: str, answer: Answer, rows: NDArray[np.intp] | None = None) -> FloatArray:
         """Answer a question for a column, some rows at a time."""
@@ -300,20 +301,18 @@ class Predictive:
             x, moved = {}, []
             for d, (name, kind) in enumerate(self._problem.kinds.items()):
                 location = self._rows.location(t, rows, self._problem.slices[d])
+                cells = self._component(d, t, location)
                 if name == column:
-                    drawn = (self._component(d, t, location, by).sample(deepcopy(noise), 0) for by in shifts)
+                    drawn = (cells.shifted(by).sample(deepcopy(noise), 0) for by in shifts)
                     moved = [kind.recorded(values) for values in drawn]
-                x[name] = kind.recorded(self._component(d, t, location).sample(noise, 0))
+                x[name] = kind.recorded(cells.sample(noise, 0))
             yield x, moved
 
-    def _component(self, d: int, t: int, location: FloatArray, by: FloatArray | float = 0.0) -> Cells:
-        """Return the cells of a column under draw number `t` alone, their pseudo-observations shifted."""
+    def _component(self, d: int, t: int, location: FloatArray) -> Cells:
+        """Return the cells of a column under draw number `t` alone."""
+        alone = column_cells([self._draws[t]], d, [location])
         learner = self._learners.get(d)
-        if learner is None:
-            return column_cells([self._draws[t]], d, [location + by])
-        scale = learner.move.scale  # which a shift does not share
-        alone = column_cells([self._draws[t]], d, [location + by / scale])
-        return alone.moved(self._all_moves(d), scale)
+        return alone if learner is None else alone.moved(self._all_moves(d), learner.move)
 
     def _decoded(self, columns: dict[str, FloatArray]) -> dict[str, NDArray[Any]]:
         return {name: self._problem.kinds[name].decode(x) for name, x in columns.items()}

@@ -13,8 +13,12 @@ weights that are fitted to cells that none of them has seen.
   of a forest from the trees that were not trained on the cell, that of a linear learner from one that was
   trained on the cells of the other parts.
 - **A whole distribution.** The learner moves the model's predictive distribution, see `Cells.moves`: numbers
-  on the pseudo-scale, where also their spread is scaled, levels by their probabilities. Values stay inside
-  the support of their kind, and draws stay draws.
+  on the pseudo-scale, where also their spread is scaled, levels by their probabilities. Numbers are mixed
+  with those that the leaves of the forest have seen, which follow zeros, ties and several modes where no
+  move does. Values stay inside the support of their kind, and draws stay draws.
+- **Two rounds.** The holes that learners read are filled by the model first, and then by what the learners
+  of the first round make of it, as in a chain of equations: where columns follow from each other closely, a
+  better guess of one is a better input for the others.
 
 A column is refined by the forest, by the linear learner or by the average of both, whichever gains most log
 density at the hidden cells; by more than its standard error, or the column stays as it is.
@@ -34,17 +38,18 @@ from numpy.typing import NDArray
 
 from glfm.frames.column import FloatArray
 from glfm.kinds.base import Kind
-from glfm.kinds.cells import Cells, Move
+from glfm.kinds.cells import Cells, Guess, Move
 from glfm.posterior.fit import Fit
 from glfm.posterior.forests import Forest, Inputs
-from glfm.posterior.learner_inputs import filled_inputs, input_slices, without
+from glfm.posterior.learner_inputs import filled_inputs, input_slices, refill, without
 from glfm.posterior.linear import Linear
 from glfm.posterior.row_inputs import map_in_threads
 from glfm.posterior.rows import NewRows
 from glfm.sampling.draws import column_cells
 from glfm.sampling.progress import tracked
 
-TREES, LEAF = 50, 3  # of a forest, and training cells of a leaf, at least
+LEAF_OF_NUMBER, LEAF_OF_LEVEL = 2, 3  # training cells of a leaf, at least
+TREES = 25, 50  # of a forest, in each round, whose learners read what those of the round before have refined
 MOST_ROWS = 3000  # that learners are trained on: it bounds the size of a forest, as `MOST_LEVELS` does
 MOST_LEVELS = 20  # of a column that is refined
 FEWEST_CELLS = 100  # observed, of a column that is refined
@@ -54,22 +59,40 @@ _PURPOSE = 11  # of the random numbers
 
 
 class Learnt(NamedTuple):
-    """What predicts a column: the average of those that are there."""
+    """What predicts a column.
+
+    Attributes
+    ----------
+    forest, linear
+        The learners that are used.
+    of_forest
+        Share of the forest in the guess; the rest is that of the linear learner.
+    """
 
     forest: Forest | None = None
     linear: Linear | None = None
+    of_forest: float = 1.0
 
     @property
     def name(self) -> str:
-        """Which of them are there."""
+        """What makes the guess."""
         if self.forest is None:
             return "none" if self.linear is None else "linear"
-        return "trees" if self.linear is None else "both"
+        return {0.0: "linear", 1.0: "trees"}.get(self.of_forest, "both")
 
-    def predict(self, inputs: Inputs) -> FloatArray:
-        """Return the guess for each row of inputs, rows x outputs."""
-        guesses = [one.predict(inputs) for one in self if one is not None]
-        return guesses[0] if len(guesses) == 1 else 0.5 * (guesses[0] + guesses[1])
+    def guess(self, inputs: Inputs) -> Guess:
+        """Return what is said of each row of inputs."""
+        if self.forest is None:
+            assert self.linear is not None
+            return Guess(self.linear.guess(inputs), np.empty((len(inputs), 0)))
+        guess = self.forest.guess(inputs)
+        if self.linear is None:
+            return guess
+        return guess._replace(center=_blend(self.of_forest, guess.center, self.linear.guess(inputs)))
+
+
+def _blend(of_forest: float, by_forest: FloatArray, by_linear: FloatArray) -> FloatArray:
+    return of_forest * by_forest + (1.0 - of_forest) * by_linear
 
 
 NOTHING = Learnt()
@@ -97,17 +120,47 @@ class Learner:
     error: float
     learnt: Learnt
 
+    @property
+    def is_used(self) -> bool:
+        """Whether it refines the column."""
+        return self.learnt != NOTHING
+
+    def moved(self, cells: Cells, guess: Guess) -> Cells:
+        """Return the refined cells."""
+        return cells.moved(cells.moves(guess, self.move), self.move)
+
 
 @dataclass(frozen=True, eq=False)
 class Refinement:
-    """The learners of a fit, by the number of their column."""
+    """The learners of a fit.
 
-    learners: Mapping[int, Learner]
+    Attributes
+    ----------
+    rounds
+        Per round the learners by the number of their column: the last refine predictions, the others what the
+        learners of the next round read.
+    """
+
+    rounds: tuple[Mapping[int, Learner], ...]
+
+    @property
+    def learners(self) -> Mapping[int, Learner]:
+        """The learners that refine predictions, also of columns that they do not help."""
+        return self.rounds[-1] if self.rounds else {}
 
     @property
     def in_use(self) -> dict[int, Learner]:
         """The learners of the columns that are refined."""
-        return {d: one for d, one in self.learners.items() if one.learnt != NOTHING}
+        return _used(self.learners)
+
+    @property
+    def readers(self) -> list[dict[int, Learner]]:
+        """The learners, round after round, that refine what the last ones read."""
+        return [_used(learners) for learners in self.rounds[:-1]]
+
+
+def _used(learners: Mapping[int, Learner]) -> dict[int, Learner]:
+    return {d: one for d, one in learners.items() if one.is_used}
 
 
 def table_of(fit: Fit) -> pd.DataFrame:
@@ -117,12 +170,12 @@ def table_of(fit: Fit) -> pd.DataFrame:
     for d, (name, kind) in enumerate(fit.problem.kinds.items()):
         one = known.get(d)
         if one is None:
-            rows.append((name, kind.name, "none", 0, 0.0, 1.0, np.nan, np.nan))
+            rows.append((name, kind.name, "none", 0, 0.0, 1.0, 0.0, np.nan, np.nan))
             continue
-        learner = one.learnt.name
-        weight, scale = Move(0.0) if learner == "none" else one.move
-        rows.append((name, kind.name, learner, one.n_cells, weight, scale, one.gain, one.error))
-    names = ["column", "kind", "learner", "cells", "weight", "scale", "gain", "error"]
+        move = one.move if one.is_used else Move(0.0)
+        said = one.learnt.name, one.n_cells, move.weight, move.scale, move.share, one.gain, one.error
+        rows.append((name, kind.name, *said))
+    names = ["column", "kind", "learner", "cells", "weight", "scale", "share", "gain", "error"]
     return pd.DataFrame(rows, columns=names).set_index("column")
 
 
@@ -133,19 +186,25 @@ def refined(fit: Fit, n_jobs: int | None = None, seconds: float | None = None) -
     """
     end = None if seconds is None else time.monotonic() + seconds
     if fit.problem.n_rows < FEWEST_CELLS or fit.rows.pinned is not None:
-        return Refinement({})
+        return Refinement(())
     table = HiddenInTurn(fit, n_jobs)
     wanted = learnt_columns(fit.problem.kinds.values(), table.x)
-    learners: dict[int, Learner] = {}
     if not wanted:
-        return Refinement(learners)
-    for stage in tracked(("rows", "learners"), 2):
-        if stage == "rows" and not table.place(end):
+        return Refinement(())
+    rounds: list[dict[int, Learner]] = []
+    for stage in tracked(range(1 + len(TREES)), 1 + len(TREES)):
+        if stage == 0:
+            if not table.place(end):
+                break
+            continue
+        found = list(map_in_threads(partial(_learn, table, TREES[stage - 1], end), wanted, n_jobs))
+        if rounds and None in found:  # no time: those of the round before stand
             break
-        if stage == "learners":
-            found = map_in_threads(partial(_learn, table, end), wanted, n_jobs)
-            learners = {d: one for d, one in zip(wanted, found, strict=True) if one is not None}
-    return Refinement(learners)
+        tried = {d: one for d, one in zip(wanted, found, strict=True) if one is not None}
+        rounds.append({d: learner for d, (learner, _) in tried.items()})
+        if stage < len(TREES):
+            table.refill(tried)
+    return Refinement(tuple(rounds))
 
 
 def learnt_columns(kinds: Iterable[Kind], x: FloatArray) -> list[int]:
@@ -180,6 +239,7 @@ class HiddenInTurn:
         self.x = fit.rows.x[rows]
         self.part = _parts(self.x, rng)
         self.seeds = [int(rng.integers(2**31)) for _ in range(self.x.shape[1])]
+        self._rows: list[NewRows] = []
         self._inputs: list[Inputs] = []
         self._locations: list[list[FloatArray]] = []
 
@@ -190,10 +250,44 @@ class HiddenInTurn:
             if end is not None and time.monotonic() > end:
                 return False
             rows = NewRows(np.where(self.part == i, np.nan, self.x), self.fit, self._n_jobs, _PASSES)
+            self._rows.append(rows)
             self._inputs.append(filled_inputs(rows, problem, draws))
             hidden = [np.flatnonzero(self.part[:, d] == i) for d in range(self.x.shape[1])]
             self._locations.append([rows.locations(some, problem.slices[d]) for d, some in enumerate(hidden)])
         return True
+
+    def refill(self, learners: Mapping[int, tuple[Learner, Guess]]) -> None:
+        """Fill in what is hidden, and the holes, by refined cells.
+
+        With a learner come its guesses of the cells it was trained on, in the order of `cells`, by learners
+        that did not know them.
+        """
+        before = [known.copy() for known in self._inputs]
+        for d, (learner, guess) in learners.items():
+            if not learner.is_used:
+                continue
+            others, holes = without(self.slices[d], before[0].shape[1]), np.isnan(self.x[:, d])
+            turns = np.repeat(np.arange(_FOLDS), [np.sum(self.part[:, d] == i) for i in range(_FOLDS)])
+            for i, (known, rows) in enumerate(zip(before, self._rows, strict=True)):
+                of_holes = learner.learnt.guess(known[np.ix_(holes, others)])
+                hidden = self.part[:, d] == i
+                every = []
+                for unseen, of_hole in zip(guess, of_holes, strict=True):
+                    of_row = np.zeros((len(self.x), of_hole.shape[1]))
+                    of_row[hidden], of_row[holes] = unseen[turns == i], of_hole
+                    every.append(of_row)
+
+                def moved(
+                    cells: Cells,
+                    some: NDArray[np.intp],
+                    learner: Learner = learner,
+                    every: Any = tuple(every),
+                ) -> Cells:
+                    return learner.moved(cells, Guess(*(part[some] for part in every)))
+
+                unknown = np.flatnonzero(holes | hidden)
+                inputs = self._inputs[i][:, self.slices[d]]
+                refill(inputs, rows, self.fit.problem, self.fit.draws, d, unknown, moved)
 
     @cached_property
     def slices(self) -> list[slice]:
@@ -223,43 +317,58 @@ def _parts(x: FloatArray, rng: np.random.Generator) -> NDArray[np.intp]:
     return np.where(np.isnan(x), -1, place % _FOLDS)
 
 
-def _learn(table: HiddenInTurn, end: float | None, d: int) -> Learner | None:
-    """Train and judge the learners of a column; None: there is no time for it, or nothing to read."""
+def _learn(table: HiddenInTurn, n_trees: int, end: float | None, d: int) -> tuple[Learner, Guess] | None:
+    """Train and judge the learners of a column; None: there is no time for it, or nothing to read.
+
+    The guesses are of the column's observed cells, of which the learners did not know them.
+    """
     x, inputs, turns, cells = table.cells(d)
     if (end is not None and time.monotonic() > end) or not inputs.shape[1]:
         return None
-    forest, by_forest = _forest(cells.kind, x, inputs, table.seeds[d])
+    forest, by_forest = _forest(cells.kind, n_trees, x, inputs, table.seeds[d])
     linear, by_linear = _linear(cells.kind, x, inputs, turns)
-    tried = [
-        (Learnt(forest), by_forest),
-        (Learnt(None, linear), by_linear),
-        (Learnt(forest, linear), 0.5 * (by_forest + by_linear)),
-    ]
-    judged = [(learnt, *cells.best_move(x, guess)) for learnt, guess in tried]
-    learnt, move, gains = max(judged, key=lambda one: float(one[2].mean()))
+    shares = (1.0, 0.0, 0.5)
+    guesses = [by_forest._replace(center=_blend(a, by_forest.center, by_linear)) for a in shares]
+    judged = zip(shares, guesses, cells.best_moves(x, guesses), strict=True)
+    of_forest, guess, (move, gains) = max(judged, key=lambda one: float(one[2][1].mean()))
     gain, error = float(gains.mean()), float(gains.std() / np.sqrt(gains.size))
-    keeps = gain > error and move.weight >= _LEAST_WEIGHT
-    return Learner(x.size, move, gain, error, learnt if keeps else NOTHING)
+    learnt = NOTHING
+    if gain > error and max(move.weight, move.share) >= _LEAST_WEIGHT:
+        reads_forest = of_forest > 0.0 or move.share > 0.0
+        learnt = Learnt(forest if reads_forest else None, linear if of_forest < 1.0 else None, of_forest)
+        guess = guess if reads_forest else guess._replace(seen=np.empty((x.size, 0)))
+    return Learner(x.size, move, gain, error, learnt), guess
 
 
-def _forest(kind: Kind, x: FloatArray, inputs: Inputs, seed: int) -> tuple[Forest, FloatArray]:
+def _forest(kind: Kind, n_trees: int, x: FloatArray, inputs: Inputs, seed: int) -> tuple[Forest, Guess]:
     """Train a forest, and return it with its guesses of the cells by trees that were not trained on them."""
-    from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
+    from sklearn.tree import ExtraTreeClassifier, ExtraTreeRegressor
 
-    settings: dict[str, Any] = {
-        "min_samples_leaf": LEAF,
-        "bootstrap": True,
-        "random_state": seed,
-        "n_jobs": 1,
-    }
-    if kind.learner == "number":
-        trees = ExtraTreesRegressor(TREES, oob_score=True, **settings).fit(inputs, kind.pseudo(x))
-        return Forest.of(trees.estimators_), trees.oob_prediction_[:, None]
-    trees = ExtraTreesClassifier(TREES, max_features=0.5, oob_score=True, **settings).fit(inputs, x)
-    levels = trees.classes_.astype(np.intp)
-    guess = np.zeros((x.size, kind.n_levels))
-    guess[:, levels] = trees.oob_decision_function_
-    return Forest.of(trees.estimators_, kind.n_levels, levels), guess
+    rng = np.random.default_rng(seed)
+    is_number = kind.learner == "number"
+    y = kind.pseudo(x) if is_number else x
+    inputs = np.ascontiguousarray(inputs)
+    trees, samples = [], []
+    for _ in range(n_trees):
+        # A forest of scikit-learn takes twice as long around its trees as they take on some hundred rows.
+        samples.append(rng.integers(x.size, size=x.size))
+        times = np.bincount(samples[-1], minlength=x.size).astype(np.float64)
+        state = int(rng.integers(2**31))
+        tree: Any = (
+            ExtraTreeRegressor(min_samples_leaf=LEAF_OF_NUMBER, max_features=1.0, random_state=state)
+            if is_number
+            else ExtraTreeClassifier(min_samples_leaf=LEAF_OF_LEVEL, max_features=0.5, random_state=state)
+        )
+        trees.append(tree.fit(inputs, y, sample_weight=times, check_input=False))
+    if is_number:
+        forest = Forest.of(trees).keeping(inputs, y, samples)
+    else:
+        forest = Forest.of(trees, kind.n_levels, trees[0].classes_.astype(np.intp))
+    knows = np.zeros((n_trees, x.size), dtype=np.bool_)
+    for of_tree, some in zip(knows, samples, strict=True):
+        of_tree[some] = True
+    knows[:, knows.all(axis=0)] = False  # a cell that all trees were trained on has no other answer
+    return forest, forest.guess(inputs, ~knows)
 
 
 def _linear(kind: Kind, x: FloatArray, inputs: Inputs, turns: NDArray[np.intp]) -> tuple[Linear, FloatArray]:
@@ -272,5 +381,5 @@ def _linear(kind: Kind, x: FloatArray, inputs: Inputs, turns: NDArray[np.intp]) 
 
     guess = np.empty((x.size, kind.n_levels if kind.learner == "levels" else 1))
     for i in np.unique(turns):
-        guess[turns == i] = trained(turns != i).predict(inputs[turns == i])
+        guess[turns == i] = trained(turns != i).guess(inputs[turns == i])
     return trained(np.ones(x.size, dtype=np.bool_)), guess

@@ -33,7 +33,8 @@ from glfm.storage.archive import Reader, Writer, whole
 from glfm.storage.refinement_files import read_refinement, write_refinement
 from glfm.storage.tables import pack, unpack
 
-_FORMAT, _VERSION = "glfm-model", 3  # 1: without what is known of features; 2: without learners
+# 1: without what is known of features; 2: without learners; 3: with one round of them.
+_FORMAT, _VERSION = "glfm-model", 4
 _SMALLEST, _LARGEST = 1e-151, 1e151  # of the numbers of a fit: their squares are numbers too
 
 
@@ -275,7 +276,8 @@ def _read(head: dict[str, Any], reader: Reader, known: Collection[str]) -> tuple
     seed = np.random.SeedSequence(whole(reader, head["seed"]["entropy"], most=2**4096), spawn_key=key)
     parameters = _parameters(head["parameters"], reader, known)
     fit = Fit(parameters, schema, frame, problem, tuple(chains), Draws(draws), seed, whole=whole_table)
-    return replace(fit, refinement=read_refinement(reader, head.get("refinement"), problem)), stage
+    refinement = read_refinement(reader, head.get("refinement"), problem, head["version"])
+    return replace(fit, refinement=refinement), stage
 
 
 def _facts(reader: Reader, schema: Schema, n_rows: int) -> ColumnFacts:

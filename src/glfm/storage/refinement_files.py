@@ -18,49 +18,76 @@ from glfm.storage.archive import Reader, Writer, whole
 _MOST_NODES = 2**31 - 1
 _NODES = ("inputs", "left", "right")
 _LINEAR = ("low", "high", "weights", "offsets")
+_SIZES = ("trees", "nodes", "leaves", "seen")
+_MOST_SEEN = 1000  # numbers that a leaf keeps
 
 
-def write_refinement(writer: Writer, refinement: Refinement) -> list[dict[str, Any]]:
-    """Write the learners, and return what the head of the file says of them."""
-    head = []
-    for d, one in refinement.learners.items():
-        said: dict[str, Any] = {"column": d, "cells": one.n_cells, "gain": one.gain, "error": one.error}
-        said |= {"weight": one.move.weight, "scale": one.move.scale, "forest": None}
-        said["linear"] = one.learnt.linear is not None
-        if one.learnt.linear is not None:
-            for name in _LINEAR:
-                writer.array(f"refinement/{d}/linear/{name}", getattr(one.learnt.linear, name))
-        if one.learnt.forest is not None:
-            forest = one.learnt.forest
-            for name in ("starts", *_NODES, "thresholds", "values"):
-                writer.array(f"refinement/{d}/{name}", getattr(forest, name))
-            sizes = forest.starts.size, forest.inputs.size, len(forest.values)
-            said["forest"] = dict(zip(("trees", "nodes", "leaves"), sizes, strict=True))
-        head.append(said)
-    return head
+def write_refinement(writer: Writer, refinement: Refinement) -> list[list[dict[str, Any]]]:
+    """Write the learners, and return what the head of the file says of them, round by round."""
+    return [
+        [_write_learner(writer, f"refinement/{r}/{d}", d, one) for d, one in learners.items()]
+        for r, learners in enumerate(refinement.rounds)
+    ]
 
 
-def read_refinement(reader: Reader, stored: Any, problem: Problem) -> Refinement | None:
+def _write_learner(writer: Writer, place: str, d: int, one: Learner) -> dict[str, Any]:
+    said: dict[str, Any] = {"column": d, "cells": one.n_cells, "gain": one.gain, "error": one.error}
+    said |= one.move._asdict() | {"of_forest": one.learnt.of_forest, "forest": None}
+    said["linear"] = one.learnt.linear is not None
+    if one.learnt.linear is not None:
+        for name in _LINEAR:
+            writer.array(f"{place}/linear/{name}", getattr(one.learnt.linear, name))
+    if one.learnt.forest is not None:
+        forest = one.learnt.forest
+        names = ("starts", *_NODES, "thresholds", "values", "seen")
+        for name in names if forest.seen.shape[1] else names[:-1]:
+            writer.array(f"{place}/{name}", getattr(forest, name))
+        sizes = forest.starts.size, forest.inputs.size, *forest.seen.shape
+        said["forest"] = dict(zip(_SIZES, sizes, strict=True))
+    return said
+
+
+def read_refinement(reader: Reader, stored: Any, problem: Problem, version: int) -> Refinement | None:
     """Read the learners that a file has; None: its fit is not refined."""
     if stored is None:
         return None
+    if version < 4:
+        return Refinement((_read_round(reader, "refinement", [_as_now(one) for one in stored], problem),))
+    return Refinement(
+        tuple(_read_round(reader, f"refinement/{r}", learners, problem) for r, learners in enumerate(stored))
+    )
+
+
+def _as_now(one: dict[str, Any]) -> dict[str, Any]:
+    """Return what a file of format 3 says of a learner in terms of today: forests kept no numbers."""
+    forest, linear = one["forest"], one["linear"]
+    now = {"share": 0.0, "width": 0.0, "of_forest": 1.0 if not linear else 0.0 if forest is None else 0.5}
+    return one | now | {"forest": forest and forest | {"seen": 0}}
+
+
+def _read_round(
+    reader: Reader, place: str, stored: list[dict[str, Any]], problem: Problem
+) -> dict[int, Learner]:
     parts = input_slices(problem)
-    learners = {}
+    learners: dict[int, Learner] = {}
     for one in stored:
         d = whole(reader, one["column"], most=len(parts) - 1)
         kind = list(problem.kinds.values())[d]
-        weight, scale, gain, error = (
-            _number(reader, one[name]) for name in ("weight", "scale", "gain", "error")
-        )
-        sound = 0.0 <= weight <= 1.0 and 0.0 < scale <= 10.0 and kind.n_levels <= MOST_LEVELS
+        gain, error, of_forest = (_number(reader, one[name]) for name in ("gain", "error", "of_forest"))
+        move = Move(*(_number(reader, one[name]) for name in Move._fields))
+        sound = 0.0 <= move.weight <= 1.0 and 0.0 < move.scale <= 10.0 and kind.n_levels <= MOST_LEVELS
+        sound = sound and 0.0 <= move.share < 1.0 and 0.0 <= move.width <= 1e6 and 0.0 <= of_forest <= 1.0
         if d in learners or kind.learner is None or not sound:
             raise reader.error("what it says of its refinement makes no sense")
         n_inputs = parts[-1].stop - (parts[d].stop - parts[d].start)
-        forest = None if one["forest"] is None else _read_forest(reader, d, one["forest"], kind, n_inputs)
-        linear = _read_linear(reader, d, kind, n_inputs) if one["linear"] is True else None
+        at = f"{place}/{d}"
+        forest = None if one["forest"] is None else _read_forest(reader, at, one["forest"], kind, n_inputs)
+        linear = _read_linear(reader, at, kind, n_inputs) if one["linear"] is True else None
+        if move.share > 0.0 and (forest is None or not forest.seen.shape[1]):
+            raise reader.error("its refinement mixes in what no forest has seen")
         n_cells = whole(reader, one["cells"], most=problem.n_rows)
-        learners[d] = Learner(n_cells, Move(weight, scale), gain, error, Learnt(forest, linear))
-    return Refinement(learners)
+        learners[d] = Learner(n_cells, move, gain, error, Learnt(forest, linear, of_forest))
+    return learners
 
 
 def _number(reader: Reader, value: Any) -> float:
@@ -73,16 +100,20 @@ def _width(kind: Kind) -> int:
     return kind.n_levels if kind.learner == "levels" else 1
 
 
-def _read_forest(reader: Reader, d: int, sizes: dict[str, Any], kind: Kind, n_inputs: int) -> Forest:
+def _read_forest(reader: Reader, place: str, sizes: dict[str, Any], kind: Kind, n_inputs: int) -> Forest:
     """Read a forest in which every walk ends at a leaf that is there."""
     n_trees, n_nodes, n_leaves = (
-        whole(reader, sizes[name], least=1, most=_MOST_NODES) for name in ("trees", "nodes", "leaves")
+        whole(reader, sizes[name], least=1, most=_MOST_NODES) for name in _SIZES[:3]
     )
+    n_seen = whole(reader, sizes["seen"], most=_MOST_SEEN)
     width = _width(kind)
-    starts = reader.array(f"refinement/{d}/starts", np.int32, (n_trees,))
-    inputs, left, right = (reader.array(f"refinement/{d}/{name}", np.int32, (n_nodes,)) for name in _NODES)
-    thresholds = reader.array(f"refinement/{d}/thresholds", np.float32, (n_nodes,))
-    values = reader.array(f"refinement/{d}/values", np.float64, (n_leaves, width))
+    starts = reader.array(f"{place}/starts", np.int32, (n_trees,))
+    inputs, left, right = (reader.array(f"{place}/{name}", np.int32, (n_nodes,)) for name in _NODES)
+    thresholds = reader.array(f"{place}/thresholds", np.float32, (n_nodes,))
+    values = reader.array(f"{place}/values", np.float64, (n_leaves, width))
+    seen = np.empty((n_leaves, 0), np.float32)
+    if n_seen:
+        seen = reader.array(f"{place}/seen", np.float32, (n_leaves, n_seen))
     is_leaf, number = inputs < 0, np.arange(n_nodes)
     inner = ~is_leaf
     sound = (
@@ -90,6 +121,7 @@ def _read_forest(reader: Reader, d: int, sizes: dict[str, Any], kind: Kind, n_in
         and (inputs < n_inputs).all()
         and np.isfinite(thresholds).all()
         and np.isfinite(values).all()
+        and np.isfinite(seen).all()
         and ((left >= 0) & (left < np.where(is_leaf, n_leaves, n_nodes))).all()
         # What comes next stands further on, so that a walk has an end.
         and ((left[inner] > number[inner]) & (right[inner] > number[inner]) & (right[inner] < n_nodes)).all()
@@ -98,13 +130,13 @@ def _read_forest(reader: Reader, d: int, sizes: dict[str, Any], kind: Kind, n_in
         sound = bool((values >= 0.0).all() and np.allclose(values.sum(axis=1), 1.0))
     if not sound:
         raise reader.error("its refinement has trees that lead nowhere")
-    return Forest(starts, inputs, thresholds, left, right, values)
+    return Forest(starts, inputs, thresholds, left, right, values, seen)
 
 
-def _read_linear(reader: Reader, d: int, kind: Kind, n_inputs: int) -> Linear:
+def _read_linear(reader: Reader, place: str, kind: Kind, n_inputs: int) -> Linear:
     shapes = ((n_inputs,), (n_inputs,), (n_inputs, _width(kind)), (_width(kind),))
     low, high, weights, offsets = (
-        reader.array(f"refinement/{d}/linear/{name}", np.float64, shape)
+        reader.array(f"{place}/linear/{name}", np.float64, shape)
         for name, shape in zip(_LINEAR, shapes, strict=True)
     )
     sound = all(np.isfinite(values).all() for values in (low, high, weights, offsets)) and (low <= high).all()

@@ -1,5 +1,6 @@
 """Refined predictions: inputs that do not leak, columns that gain, files, new rows, every kind."""
 
+import json
 import zipfile
 from collections.abc import Callable
 from copy import copy
@@ -9,12 +10,15 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.tree import ExtraTreeRegressor
 
 import glfm
 from glfm.errors import FileError, FitWarning, SchemaError
 from glfm.kinds import KINDS
+from glfm.kinds.cells import Guess, Move
 from glfm.kinds.real import Real
 from glfm.posterior import refinement
+from glfm.posterior.forests import Forest
 from glfm.posterior.learner_inputs import filled_inputs, input_slices
 from glfm.posterior.refinement import refined
 from glfm.posterior.rows import NewRows
@@ -109,11 +113,24 @@ def _in_use(model: glfm.GLFM) -> dict:
 
 def _shuffled(learnt: refinement.Learnt) -> refinement.Learnt:
     rng = np.random.default_rng(0)
-    forest, linear = learnt
+    forest, linear = learnt.forest, learnt.linear
+    if forest is not None:
+        order = rng.permutation(len(forest.values))
+        forest = replace(forest, values=forest.values[order], seen=forest.seen[order])
     return refinement.Learnt(
-        forest and replace(forest, values=rng.permutation(forest.values)),
-        linear and replace(linear, weights=rng.permutation(linear.weights)),
+        forest, linear and replace(linear, weights=rng.permutation(linear.weights)), learnt.of_forest
     )
+
+
+def _shuffled_guess(guess: Guess) -> Guess:
+    order = np.random.default_rng(0).permutation(len(guess.center))
+    return Guess(guess.center[order], guess.seen[order])
+
+
+def _last_round(model: glfm.GLFM, learners: dict) -> glfm.GLFM:
+    """Return the model with other learners in the last round."""
+    rounds = (*model.fit_.refinement.rounds[:-1], learners)
+    return with_fit(model, replace(model.fit_, refinement=refinement.Refinement(rounds)))
 
 
 def _covered(model: glfm.GLFM, whole: pd.DataFrame) -> float:
@@ -143,6 +160,30 @@ class TestLeaks:
         np.testing.assert_array_equal(*read)
         assert not np.array_equal(*leaking)
 
+    def test_a_hidden_cell_is_filled_in_by_learners_that_do_not_know_it(self, model):
+        """Between rounds, and whatever stands in it; trees that were trained on it would give it away."""
+        fit = replace(model.fit_.thinned(refinement._DRAWS), refinement=None)
+        d, x = 1, fit.rows.x.copy()
+        row = int(np.flatnonzero(~np.isnan(x[:, d]))[0])
+        x[row, d] += 3.0
+        other = replace(fit, problem=LocalProblem(fit.problem.kinds, x, fit.problem.priors))
+        read, leaking = [], []
+        for one in (fit, other):
+            table = refinement.HiddenInTurn(one, 1)
+            assert table.place(None)
+            inputs = table._inputs[table.part[row, d]]
+            before = inputs[row].copy()
+            learner, guess = refinement._learn(table, 10, None, d)
+            assert learner.is_used
+            # How far cells are moved is fitted to all rows, this one among them.
+            table.refill({d: (replace(learner, move=Move(0.5)), guess)})
+            assert not np.array_equal(before, inputs[row])
+            read.append(inputs[row])
+            others = np.delete(before, table.slices[d])[None, :]
+            leaking.append(learner.learnt.guess(others).center)
+        np.testing.assert_array_equal(*read)
+        assert not np.array_equal(*leaking)
+
     def test_columns_of_nothing_but_noise_are_left_alone(self):
         rng = np.random.default_rng(0)
         frame = holed(pd.DataFrame(rng.standard_normal((150, 3)), columns=list("abc")), 0.2)
@@ -162,7 +203,7 @@ class TestAnswers:
         used = table[table["learner"] != "none"]
         assert len(used) >= 4
         assert (used["gain"] > used["error"]).all()
-        assert used["weight"].between(0.05, 1.0).all()
+        assert used[["weight", "share"]].max(axis=1).between(0.05, 1.0).all()
         difference = gains(model, plain, whole)
         z = difference.mean() / (difference.std() / np.sqrt(difference.size))
         assert z > 4.0
@@ -170,13 +211,12 @@ class TestAnswers:
     def test_a_learner_of_something_else_loses(self, model, plain, whole):
         """The negative control of the test above: leaves and weights are shuffled."""
         learners = {d: replace(one, learnt=_shuffled(one.learnt)) for d, one in _in_use(model).items()}
-        fit = replace(model.fit_, refinement=refinement.Refinement(learners))
-        assert gains(with_fit(model, fit), plain, whole).mean() < 0.0
+        assert gains(_last_round(model, learners), plain, whole).mean() < 0.0
 
     def test_intervals_cover(self, model, whole):
         """Of 90 cells; with a third of the spread, the negative control, they do not."""
-        sure = {d: replace(one, move=one.move._replace(scale=0.3)) for d, one in _in_use(model).items()}
-        narrow = with_fit(model, replace(model.fit_, refinement=refinement.Refinement(sure)))
+        sure = {d: replace(one, move=Move(one.move.weight, 0.3)) for d, one in _in_use(model).items()}
+        narrow = _last_round(model, sure)
         assert _covered(model, whole) > 0.82
         assert _covered(narrow, whole) < 0.75
 
@@ -228,10 +268,31 @@ class TestLearning:
         for d, one in _in_use(model).items():
             shape = 20, parts[-1].stop - (parts[d].stop - parts[d].start)
             rows = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
-            np.testing.assert_array_equal(one.learnt.predict(rows), again.in_use[d].learnt.predict(rows))
+            for mine, theirs in zip(one.learnt.guess(rows), again.in_use[d].learnt.guess(rows), strict=True):
+                np.testing.assert_array_equal(mine, theirs)
 
     def test_no_time_no_learners(self, model):
         assert not refined(model.fit_, 1, seconds=0.0).learners
+
+    def test_learners_of_the_first_round_improve_what_those_of_the_second_read(self, model):
+        """Squared errors of what stands in hidden cells; shuffled guesses are the negative control."""
+        errors = []
+        for change in (None, lambda guess: guess, _shuffled_guess):
+            table = refinement.HiddenInTurn(replace(model.fit_, refinement=None), 1)
+            assert table.place(None)
+            if change is not None:
+                learnt = {d: refinement._learn(table, 25, None, d) for d in range(table.x.shape[1])}
+                table.refill({d: (known, change(guess)) for d, (known, guess) in learnt.items()})
+            errors.append(_errors_in_holes(table, model))
+        assert errors[1] < 0.9 * errors[0]
+        assert errors[2] > errors[1]
+
+    def test_the_second_round_gains(self, model, plain, whole):
+        """Hidden cells are at least as probable with both rounds as with the first alone."""
+        first = replace(model.fit_.refinement, rounds=model.fit_.refinement.rounds[:1])
+        alone = with_fit(model, replace(model.fit_, refinement=first))
+        assert len(model.fit_.refinement.rounds) == 2
+        assert gains(model, plain, whole).mean() > gains(alone, plain, whole).mean() - 0.05
 
     def test_ctrl_c_leaves_the_draws(self, model, monkeypatch):
         def stopped(*_):
@@ -324,12 +385,103 @@ class TestFiles:
             ("right", lambda a: a + 10**6),
             ("inputs", lambda a: np.where(a >= 0, a + 100, a)),
             ("values", lambda a: np.full_like(a, np.nan)),
+            ("seen", lambda a: np.full_like(a, np.inf)),
             ("starts", lambda a: a - 1),
         ],
     )
     def test_trees_that_lead_nowhere_are_refused(self, path, tmp_path, name, change):
         with pytest.raises(FileError, match="trees that lead nowhere"):
             glfm.load(_with_array(path, tmp_path / "bad.glfm", name, change))
+
+    def test_a_share_of_what_no_forest_has_seen_is_refused(self, path, tmp_path):
+        def without_forest(head: dict) -> dict:
+            for one in head["refinement"][-1]:
+                one |= {"forest": None, "share": 0.3}
+            return head
+
+        with pytest.raises(FileError, match="mixes in what no forest has seen"):
+            glfm.load(_with_head(path, tmp_path / "bad.glfm", without_forest))
+
+    @pytest.mark.parametrize("name", ["share", "width", "of_forest"])
+    def test_numbers_beyond_their_bounds_are_refused(self, path, tmp_path, name):
+        def beyond(head: dict) -> dict:
+            head["refinement"][0][0][name] = -0.1
+            return head
+
+        with pytest.raises(FileError, match="makes no sense"):
+            glfm.load(_with_head(path, tmp_path / "bad.glfm", beyond))
+
+    def test_format_3(self):
+        """A file whose learners came in one round, which every later version must read, with its answers."""
+        old = glfm.load(Path(__file__).parents[2] / "data" / "format-3.glfm")
+        assert old.refinement()["learner"].tolist() == ["linear", "trees", "both"]
+        assert (old.refinement()["share"] == 0.0).all()
+        filled = old.impute(
+            pd.DataFrame({"x": [1.0, -1.5], "bend": [np.nan] * 2, "line": [np.nan] * 2}), how="mean"
+        )
+        assert filled["bend"].tolist() == [0.786, 1.413]
+        assert filled["line"].tolist() == [0.967, -1.349]
+
+
+class TestForests:
+    def test_leaves_keep_numbers_that_they_were_trained_on(self):
+        rng = np.random.default_rng(0)
+        inputs, y = rng.standard_normal((80, 3)).astype(np.float32), rng.standard_normal(80)
+        samples = [rng.integers(80, size=80) for _ in range(4)]
+        trees = [
+            ExtraTreeRegressor(min_samples_leaf=4, random_state=i).fit(
+                inputs, y, sample_weight=np.bincount(some, minlength=80)
+            )
+            for i, some in enumerate(samples)
+        ]
+        forest = Forest.of(trees).keeping(inputs, y, samples)
+        for tree, some, at in zip(trees, samples, forest._leaves(inputs), strict=True):
+            found = tree.apply(inputs)
+            for leaf in np.unique(found):
+                inside = np.sort(y[some[found[some] == leaf]])
+                kept = forest.seen[at[found == leaf][0]]
+                assert np.isin(kept, inside.astype(np.float32)).all()
+                assert inside[0] <= kept[0] + 1e-6
+                assert kept[-1] <= inside[-1] + 1e-6
+
+    def test_only_trees_that_are_asked_answer(self):
+        rng = np.random.default_rng(1)
+        inputs, y = rng.standard_normal((60, 2)).astype(np.float32), rng.standard_normal(60)
+        every = [np.arange(60)] * 6
+        trees = [ExtraTreeRegressor(min_samples_leaf=5, random_state=i).fit(inputs, y) for i in range(6)]
+        forest = Forest.of(trees).keeping(inputs, y, every)
+        asked = rng.random((6, 60)) < 0.5
+        asked[0] = True
+        guess = forest.guess(inputs, asked)
+        for n in (0, 17, 59):
+            own = Forest.of([tree for tree, may in zip(trees, asked[:, n], strict=True) if may])
+            alone = own.keeping(inputs, y, every[: asked[:, n].sum()]).guess(inputs[[n]])
+            np.testing.assert_allclose(guess.center[n], alone.center[0])
+            np.testing.assert_array_equal(guess.seen[n], alone.seen[0])
+        assert not np.array_equal(forest.guess(inputs).seen, guess.seen)
+
+
+def _errors_in_holes(table: refinement.HiddenInTurn, model: glfm.GLFM) -> float:
+    """Return how far what stands in hidden cells is from the values, in squares, over all columns."""
+    total = 0.0
+    counts = model.fit_.problem.facts.level_counts
+    for d, kind in enumerate(model.fit_.problem.kinds.values()):
+        for i, known in enumerate(table._inputs):
+            hidden = table.part[:, d] == i
+            truth = kind.inputs(table.x[hidden, d], counts[d])
+            total += float(np.square(known[hidden, table.slices[d]] - truth).sum())
+    return total
+
+
+def _with_head(path: Path, bad: Path, change: Callable[[dict], dict]) -> Path:
+    """Copy a model file, and change its head."""
+    with zipfile.ZipFile(path) as old, zipfile.ZipFile(bad, "w") as new:
+        for info in old.infolist():
+            content = old.read(info)
+            if info.filename == "model.json":
+                content = json.dumps(change(json.loads(content))).encode()
+            new.writestr(info.filename, content)
+    return bad
 
 
 def _with_array(path: Path, bad: Path, name: str, change: Callable[[np.ndarray], np.ndarray]) -> Path:
