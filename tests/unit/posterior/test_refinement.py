@@ -173,10 +173,10 @@ class TestLeaks:
             assert table.place(None)
             inputs = table._inputs[table.part[row, d]]
             before = inputs[row].copy()
-            learner, guess = refinement._learn(table, 10, None, d)
-            assert learner.is_used
-            # How far cells are moved is fitted to all rows, this one among them.
-            table.refill({d: (replace(learner, move=Move(0.5)), guess)})
+            cells, known, _, predicted = table.cells(d)
+            forest, guess = refinement._forest(predicted.kind, 10, cells, known, table.seeds[d])
+            learner = refinement.Learner(cells.size, Move(0.5), 1.0, 0.0, refinement.Learnt(forest))
+            table.refill({d: (learner, guess)})
             assert not np.array_equal(before, inputs[row])
             read.append(inputs[row])
             others = np.delete(before, table.slices[d])[None, :]
