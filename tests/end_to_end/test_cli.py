@@ -381,7 +381,7 @@ def test_what_it_will_cost_is_said_before_a_fit(run: Run, table: Path) -> None:
         assert code == 0
         first, second = err.splitlines()[:2]
         assert first == "glfm: 24 rows, 4 columns, 16.7% of the cells missing."
-        sweeps = 102 if command == "impute" else 208
+        sweeps = 62 if command == "impute" else 208
         assert re.fullmatch(
             rf"glfm: 1 chain of {sweeps} sweeps: about \d+ (s|minutes) of processor, "
             r"\d+ (s|minutes) on 1 thread, and \d+ MiB of memory, estimated from a trial with some rows.",

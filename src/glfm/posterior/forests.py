@@ -83,7 +83,7 @@ class Forest:
     def keeping(self, inputs: Inputs, y: FloatArray, samples: Sequence[NDArray[np.intp]]) -> Forest:
         """Return the forest with what its leaves have seen of numbers, of which each tree had some."""
         leaves = np.concatenate(
-            [of_tree[some] for of_tree, some in zip(self._leaves(inputs), samples, strict=True)]
+            [of_tree[some] for of_tree, some in zip(self.leaves(inputs), samples, strict=True)]
         )
         values = np.concatenate([y[some] for some in samples])
         values = values[np.lexsort((values, leaves))]
@@ -98,7 +98,7 @@ class Forest:
         found = [Guess(np.empty((0, self.values.shape[1])), np.empty((0, self._n_places)))]
         for i in range(0, len(inputs), at_once):
             some = slice(i, i + at_once)
-            leaves = self._leaves(inputs[some])
+            leaves = self.leaves(inputs[some])
             found.append(self._guess(leaves, np.ones_like(leaves, bool) if asked is None else asked[:, some]))
         return Guess(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
 
@@ -121,7 +121,7 @@ class Forest:
             seen = np.take_along_axis(every, at.astype(np.intp), axis=1).astype(np.float64)
         return Guess(total / n_asked[:, None], seen)
 
-    def _leaves(self, inputs: Inputs) -> NDArray[np.int32]:
+    def leaves(self, inputs: Inputs) -> NDArray[np.int32]:
         """Return the leaf of each row of inputs in every tree, trees x rows."""
         node = np.repeat(self.starts[:, None], len(inputs), axis=1)  # trees x rows
         rows = np.broadcast_to(np.arange(len(inputs)), node.shape)

@@ -197,7 +197,7 @@ def refined(fit: Fit, n_jobs: int | None = None, seconds: float | None = None) -
             if not table.place(end):
                 break
             continue
-        found = list(map_in_threads(partial(_learn, table, TREES[stage - 1], end), wanted, n_jobs))
+        found = list(map_in_threads(partial(learnt_column, table, TREES[stage - 1], end), wanted, n_jobs))
         if rounds and None in found:  # no time: those of the round before stand
             break
         tried = {d: one for d, one in zip(wanted, found, strict=True) if one is not None}
@@ -228,6 +228,8 @@ class HiddenInTurn:
         Encoded cells of the rows.
     part
         In which turn each observed cell is hidden; -1 in the holes.
+    inputs
+        What learners read of the rows, turn by turn.
     """
 
     def __init__(self, fit: Fit, n_jobs: int | None) -> None:
@@ -240,7 +242,7 @@ class HiddenInTurn:
         self.part = _parts(self.x, rng)
         self.seeds = [int(rng.integers(2**31)) for _ in range(self.x.shape[1])]
         self._rows: list[NewRows] = []
-        self._inputs: list[Inputs] = []
+        self.inputs: list[Inputs] = []
         self._locations: list[list[FloatArray]] = []
 
     def place(self, end: float | None) -> bool:
@@ -251,7 +253,7 @@ class HiddenInTurn:
                 return False
             rows = NewRows(np.where(self.part == i, np.nan, self.x), self.fit, self._n_jobs, _PASSES)
             self._rows.append(rows)
-            self._inputs.append(filled_inputs(rows, problem, draws))
+            self.inputs.append(filled_inputs(rows, problem, draws))
             hidden = [np.flatnonzero(self.part[:, d] == i) for d in range(self.x.shape[1])]
             self._locations.append([rows.locations(some, problem.slices[d]) for d, some in enumerate(hidden)])
         return True
@@ -262,7 +264,7 @@ class HiddenInTurn:
         With a learner come its guesses of the cells it was trained on, in the order of `cells`, by learners
         that did not know them.
         """
-        before = [known.copy() for known in self._inputs]
+        before = [known.copy() for known in self.inputs]
         for d, (learner, guess) in learners.items():
             if not learner.is_used:
                 continue
@@ -286,7 +288,7 @@ class HiddenInTurn:
                     return learner.moved(cells, Guess(*(part[some] for part in every)))
 
                 unknown = np.flatnonzero(holes | hidden)
-                inputs = self._inputs[i][:, self.slices[d]]
+                inputs = self.inputs[i][:, self.slices[d]]
                 refill(inputs, rows, self.fit.problem, self.fit.draws, d, unknown, moved)
 
     @cached_property
@@ -301,9 +303,9 @@ class HiddenInTurn:
         """
         hidden = [np.flatnonzero(self.part[:, d] == i) for i in range(_FOLDS)]
         x = np.concatenate([self.x[some, d] for some in hidden])
-        others = without(self.slices[d], self._inputs[0].shape[1])
+        others = without(self.slices[d], self.inputs[0].shape[1])
         inputs = np.concatenate(
-            [known[np.ix_(some, others)] for known, some in zip(self._inputs, hidden, strict=True)]
+            [known[np.ix_(some, others)] for known, some in zip(self.inputs, hidden, strict=True)]
         )
         locations = np.concatenate([part[d] for part in self._locations], axis=1)
         turns = np.repeat(np.arange(_FOLDS), [some.size for some in hidden])
@@ -317,7 +319,9 @@ def _parts(x: FloatArray, rng: np.random.Generator) -> NDArray[np.intp]:
     return np.where(np.isnan(x), -1, place % _FOLDS)
 
 
-def _learn(table: HiddenInTurn, n_trees: int, end: float | None, d: int) -> tuple[Learner, Guess] | None:
+def learnt_column(
+    table: HiddenInTurn, n_trees: int, end: float | None, d: int
+) -> tuple[Learner, Guess] | None:
     """Train and judge the learners of a column; None: there is no time for it, or nothing to read.
 
     The guesses are of the column's observed cells, of which the learners did not know them.
@@ -325,7 +329,7 @@ def _learn(table: HiddenInTurn, n_trees: int, end: float | None, d: int) -> tupl
     x, inputs, turns, cells = table.cells(d)
     if (end is not None and time.monotonic() > end) or not inputs.shape[1]:
         return None
-    forest, by_forest = _forest(cells.kind, n_trees, x, inputs, table.seeds[d])
+    forest, by_forest = trained_forest(cells.kind, n_trees, x, inputs, table.seeds[d])
     linear, by_linear = _linear(cells.kind, x, inputs, turns)
     shares = (1.0, 0.0, 0.5)
     guesses = [by_forest._replace(center=_blend(a, by_forest.center, by_linear)) for a in shares]
@@ -340,7 +344,9 @@ def _learn(table: HiddenInTurn, n_trees: int, end: float | None, d: int) -> tupl
     return Learner(x.size, move, gain, error, learnt), guess
 
 
-def _forest(kind: Kind, n_trees: int, x: FloatArray, inputs: Inputs, seed: int) -> tuple[Forest, Guess]:
+def trained_forest(
+    kind: Kind, n_trees: int, x: FloatArray, inputs: Inputs, seed: int
+) -> tuple[Forest, Guess]:
     """Train a forest, and return it with its guesses of the cells by trees that were not trained on them."""
     from sklearn.tree import ExtraTreeClassifier, ExtraTreeRegressor
 

@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.tree import ExtraTreeRegressor
 
 import glfm
 from glfm.errors import FileError, FitWarning, SchemaError
@@ -18,7 +17,6 @@ from glfm.kinds import KINDS
 from glfm.kinds.cells import Guess, Move
 from glfm.kinds.real import Real
 from glfm.posterior import refinement
-from glfm.posterior.forests import Forest
 from glfm.posterior.learner_inputs import filled_inputs, input_slices
 from glfm.posterior.refinement import refined
 from glfm.posterior.rows import NewRows
@@ -171,10 +169,10 @@ class TestLeaks:
         for one in (fit, other):
             table = refinement.HiddenInTurn(one, 1)
             assert table.place(None)
-            inputs = table._inputs[table.part[row, d]]
+            inputs = table.inputs[table.part[row, d]]
             before = inputs[row].copy()
             cells, known, _, predicted = table.cells(d)
-            forest, guess = refinement._forest(predicted.kind, 10, cells, known, table.seeds[d])
+            forest, guess = refinement.trained_forest(predicted.kind, 10, cells, known, table.seeds[d])
             learner = refinement.Learner(cells.size, Move(0.5), 1.0, 0.0, refinement.Learnt(forest))
             table.refill({d: (learner, guess)})
             assert not np.array_equal(before, inputs[row])
@@ -281,7 +279,7 @@ class TestLearning:
             table = refinement.HiddenInTurn(replace(model.fit_, refinement=None), 1)
             assert table.place(None)
             if change is not None:
-                learnt = {d: refinement._learn(table, 25, None, d) for d in range(table.x.shape[1])}
+                learnt = {d: refinement.learnt_column(table, 25, None, d) for d in range(table.x.shape[1])}
                 table.refill({d: (known, change(guess)) for d, (known, guess) in learnt.items()})
             errors.append(_errors_in_holes(table, model))
         assert errors[1] < 0.9 * errors[0]
@@ -423,50 +421,12 @@ class TestFiles:
         assert filled["line"].tolist() == [0.967, -1.349]
 
 
-class TestForests:
-    def test_leaves_keep_numbers_that_they_were_trained_on(self):
-        rng = np.random.default_rng(0)
-        inputs, y = rng.standard_normal((80, 3)).astype(np.float32), rng.standard_normal(80)
-        samples = [rng.integers(80, size=80) for _ in range(4)]
-        trees = [
-            ExtraTreeRegressor(min_samples_leaf=4, random_state=i).fit(
-                inputs, y, sample_weight=np.bincount(some, minlength=80)
-            )
-            for i, some in enumerate(samples)
-        ]
-        forest = Forest.of(trees).keeping(inputs, y, samples)
-        for tree, some, at in zip(trees, samples, forest._leaves(inputs), strict=True):
-            found = tree.apply(inputs)
-            for leaf in np.unique(found):
-                inside = np.sort(y[some[found[some] == leaf]])
-                kept = forest.seen[at[found == leaf][0]]
-                assert np.isin(kept, inside.astype(np.float32)).all()
-                assert inside[0] <= kept[0] + 1e-6
-                assert kept[-1] <= inside[-1] + 1e-6
-
-    def test_only_trees_that_are_asked_answer(self):
-        rng = np.random.default_rng(1)
-        inputs, y = rng.standard_normal((60, 2)).astype(np.float32), rng.standard_normal(60)
-        every = [np.arange(60)] * 6
-        trees = [ExtraTreeRegressor(min_samples_leaf=5, random_state=i).fit(inputs, y) for i in range(6)]
-        forest = Forest.of(trees).keeping(inputs, y, every)
-        asked = rng.random((6, 60)) < 0.5
-        asked[0] = True
-        guess = forest.guess(inputs, asked)
-        for n in (0, 17, 59):
-            own = Forest.of([tree for tree, may in zip(trees, asked[:, n], strict=True) if may])
-            alone = own.keeping(inputs, y, every[: asked[:, n].sum()]).guess(inputs[[n]])
-            np.testing.assert_allclose(guess.center[n], alone.center[0])
-            np.testing.assert_array_equal(guess.seen[n], alone.seen[0])
-        assert not np.array_equal(forest.guess(inputs).seen, guess.seen)
-
-
 def _errors_in_holes(table: refinement.HiddenInTurn, model: glfm.GLFM) -> float:
     """Return how far what stands in hidden cells is from the values, in squares, over all columns."""
     total = 0.0
     counts = model.fit_.problem.facts.level_counts
     for d, kind in enumerate(model.fit_.problem.kinds.values()):
-        for i, known in enumerate(table._inputs):
+        for i, known in enumerate(table.inputs):
             hidden = table.part[:, d] == i
             truth = kind.inputs(table.x[hidden, d], counts[d])
             total += float(np.square(known[hidden, table.slices[d]] - truth).sum())

@@ -106,8 +106,8 @@ class TestHostileFiles:
     def test_a_later_format(self, path, tmp_path):
         content = members(path)
         head = json.loads(content["model.json"])
-        content["model.json"] = json.dumps({**head, "version": 4}).encode()
-        self.refuse(write(tmp_path / "x", content), r"has format 4, which a later glfm has written: upgrade")
+        content["model.json"] = json.dumps({**head, "version": 5}).encode()
+        self.refuse(write(tmp_path / "x", content), r"has format 5, which a later glfm has written: upgrade")
 
     def test_pickles_are_not_read(self, path, tmp_path, capsys):
         content = members(path)
