@@ -162,7 +162,7 @@ def run(task: Task, methods: Mapping[str, Method] = METHODS) -> Line:
         reason = f"{type(error).__name__}: {error}"[:200]
         return {**line, "failed": reason, "fit_seconds": spent, "score_seconds": 0.0}
     fitted = time.process_time()
-    line |= measure(guess, holes, frame) | guess.more
+    line |= measure(guess, holes, frame) | guess.more()
     if method.package == "pyglfm":
         assert line["outside"] == line["fractional"] == 0, f"glfm left the support on {task}"
     line["fit_seconds"] = round(fitted - begin, 2)

@@ -49,13 +49,13 @@ class Guess(NamedTuple):
     judge
         Returns, of hidden cells, log density and mass of the smallest central interval that holds the truth.
     more
-        What else there is to say of the fit.
+        Returns what else there is to say of the fit.
     """
 
     mean: np.ndarray
     median: np.ndarray
     judge: Callable[[], tuple[np.ndarray | None, np.ndarray | None]] = lambda: (None, None)
-    more: dict[str, Any] = {}  # noqa: RUF012 - never written to
+    more: Callable[[], dict[str, Any]] = dict
 
 
 def encode(frame: pd.DataFrame, kinds: dict[str, Kind]) -> np.ndarray:
@@ -111,7 +111,7 @@ def of_model(holes: Holes, model: glfm.GLFM) -> Guess:
                 mass[rows, d] = enclosing_mass(cells, holes.truth[rows, d], rng)
         return score, mass
 
-    return Guess(mean, median, judge, agreement(holes, model))
+    return Guess(mean, median, judge, lambda: agreement(holes, model))
 
 
 def agreement(holes: Holes, model: glfm.GLFM) -> dict[str, Any]:

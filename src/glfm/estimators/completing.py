@@ -116,7 +116,7 @@ class Completing(Fitted):
             those that the trees have seen in rows like this one; `gain`, what log densities of these cells
             gained on average, in nats, and its standard `error`. The learner that gains most is used if it
             gained more than that error. `gain` is NaN if none was tried: fewer than 100 cells, only one
-            value, more than 20 levels, or no refinement at all.
+            value, more than 60 levels, or no refinement at all.
 
         Examples
         --------

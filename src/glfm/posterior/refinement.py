@@ -51,7 +51,7 @@ from glfm.sampling.progress import tracked
 LEAF_OF_NUMBER, LEAF_OF_LEVEL = 2, 3  # training cells of a leaf, at least
 TREES = 25, 50  # of a forest, in each round, whose learners read what those of the round before have refined
 MOST_ROWS = 3000  # that learners are trained on: it bounds the size of a forest, as `MOST_LEVELS` does
-MOST_LEVELS = 20  # of a column that is refined
+MOST_LEVELS = 60  # of a column that is refined
 FEWEST_CELLS = 100  # observed, of a column that is refined
 _FOLDS, _DRAWS, _PASSES = 5, 10, 4  # parts that are hidden in turn, and how rows are placed without them
 _LEAST_WEIGHT = 0.05  # of a learner that is kept
