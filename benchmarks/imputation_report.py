@@ -20,6 +20,12 @@ RANKED = ("nrmse", "categories", "ordinals")  # numbers count once
 KINDS = ("real", "positive", "count", "categorical", "ordinal")
 OURS, CONSTANT, TREES = "glfm", "mean/mode", "trees chain"
 PLAIN = "glfm unrefined"  # of the same package, so that it has no rank
+OWN = (
+    "by own"  # cells hidden by their own value, of which no method that ignores why they are missing can know
+)
+TIMES = (
+    RESULTS / "imputation-time.jsonl"
+)  # this package and the trees chain one after the other, nothing beside them
 
 
 def results() -> Path | None:
@@ -178,6 +184,7 @@ def places(found: pd.DataFrame) -> list[str]:
     each = comparisons(found)
     lines = ["| | first | level with the first | behind |", "|---|---:|---:|---:|"]
     groups = [(ERRORS.get(name, "log score"), each["measure"] == name) for name in each["measure"].unique()]
+    groups += [(name, each["setting"] == name) for name in sorted(each["setting"].unique())]
     groups += [
         ("tables it was tuned on", ~each["table"].isin(NEW)),
         ("new tables", each["table"].isin(NEW)),
@@ -194,14 +201,19 @@ def places(found: pd.DataFrame) -> list[str]:
         f"{r.table} {r.setting} {ERRORS.get(r.measure, 'log score')} ({-r.ahead:.3f})"
         for r in lost.itertuples()
     )
-    covers = settings(found, OURS)["cover"].astype(float).groupby("table").mean()
+    covers = settings(knowable(found), OURS)["cover"].astype(float).groupby("table").mean()
     off = [f"{name} {share:.1%}" for name, share in covers.items() if not 0.87 <= share <= 0.93]
     return [
         *lines,
         "",
-        f"Behind mean/mode by more than a standard error: {named or 'nowhere'}. Coverage of 90 % intervals outside 87 to 93 %: "
-        f"{', '.join(off) or 'on no table'}.",
+        f"Behind mean/mode by more than a standard error: {named or 'nowhere'}. Coverage of 90 % intervals outside 87 to 93 %, of "
+        f"cells not hidden by their own value: {', '.join(off) or 'on no table'}.",
     ]
+
+
+def knowable(found: pd.DataFrame) -> pd.DataFrame:
+    """Leave out the cells that were hidden by their own value."""
+    return found[~found["setting"].str.contains(OWN)]
 
 
 def winners(found: pd.DataFrame) -> list[str]:
@@ -235,14 +247,33 @@ def winners(found: pd.DataFrame) -> list[str]:
 
 def coverage(found: pd.DataFrame) -> list[str]:
     """Return the coverage of central 90 % intervals of numbers and ordinals, per table."""
-    rows = found[found["cover"].notna()]
+    rows = knowable(found)[lambda those: those["cover"].notna()]
     table = by_table(rows.assign(cover=rows["cover"].astype(float)), "cover")
     lines = [f"| table | {' | '.join(table.columns)} |", "|---|" + "---:|" * len(table.columns)]
     lines += [
         f"| {name} | {' | '.join('' if np.isnan(v) else f'{v:.2f}' for v in row)} |"
         for name, row in table.iterrows()
     ]
+    own = found[found["setting"].str.contains(OWN) & found["cover"].notna()]
+    if len(own):
+        shares = by_table(own.assign(cover=own["cover"].astype(float)), "cover").mean()
+        cells = ["" if np.isnan(v := shares.get(name, np.nan)) else f"{v:.2f}" for name in table.columns]
+        lines.append(f"| *hidden by their own value, all tables* | {' | '.join(cells)} |")
     return lines
+
+
+def times() -> list[str]:
+    """Return processor seconds of this package beside those of the trees chain, table by table."""
+    lines = pd.DataFrame(read(TIMES))
+    if lines.empty:
+        return ["Not measured yet."]
+    found = lines.pivot_table(index="table", columns="method", values="fit_seconds")[[OURS, TREES]].dropna()
+    found.loc["all"] = found.sum()
+    order = [*tables_of(lines), "all"]
+    out = [f"| table | {OURS} | {TREES} | ratio |", "|---|---:|---:|---:|"]
+    for name, row in found.loc[order].iterrows():
+        out.append(f"| {name} | {row[OURS]:.1f} | {row[TREES]:.1f} | {row[OURS] / row[TREES]:.2f} |")
+    return [f"{_made(lines)} 30 % hidden, the first mask, one process.", "", *out]
 
 
 # ---- statements
@@ -330,7 +361,7 @@ def _tree_columns(found: pd.DataFrame, most: int = 6) -> list[str]:
 def _coverage_statement(found: pd.DataFrame) -> str:
     parts = []
     for method in methods_of(found):
-        rows = found[(found["method"] == method) & found["cover"].notna()]
+        rows = knowable(found)[lambda those: (those["method"] == method) & those["cover"].notna()]  # noqa: B023
         if len(rows):
             cover = by_table(rows.assign(cover=rows["cover"].astype(float)), "cover")[method]
             parts.append(f"{method} {cover.min():.0%} to {cover.max():.0%}")
@@ -481,6 +512,12 @@ def page() -> str:
             "glfm less glfm unrefined: mean and standard error over fits.",
             "",
             *of_learners(found),
+            "",
+            "### Time beside the trees chain",
+            "",
+            "Processor seconds to fit and complete a table, one after the other in one run with nothing beside them.",
+            "",
+            *times(),
             "",
             "### Summary",
             "",

@@ -122,7 +122,12 @@ def page(path: Path = PATH) -> str:
     lines = pd.DataFrame(read(path))
     if lines.empty:
         return "Not run yet."
+    commits = (
+        ", ".join(f"`{name[:7]}`" for name in lines["commit"].unique()) if "commit" in lines else "unknown"
+    )
     out = [
+        f"This package at {commits}, default settings.",
+        "",
         f"| design | rows | studies | method | {' | '.join(TERMS)} | bias in standard errors | width |",
         "|---|---:|---:|---|" + "---:|" * (len(TERMS) + 2),
     ]

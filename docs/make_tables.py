@@ -29,6 +29,7 @@ import kinds_report
 import mixing_figure
 import mixing_report
 import paper_missing_report
+import pooled
 import reliability_report
 import scale_report
 import stacking
@@ -190,6 +191,7 @@ BLOCKS: list[tuple[Path, str, Callable[[], str]]] = [
     (HERE / "imputation.md", "imputation", imputation_report.page),
     (HERE / "imputation.md", "choices", choices_report.page),
     (HERE / "imputation.md", "stacking", stacking.page),
+    (HERE / "imputation.md", "pooled", pooled.page),
     (HERE / "kinds.md", "kinds", kinds_report.page),
     (HERE / "mixing.md", "agreement", agreement.page),
     (HERE / "mixing.md", "mixing", mixing_report.page),
