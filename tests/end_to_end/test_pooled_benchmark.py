@@ -54,7 +54,7 @@ def test_page_of_made_up_results(pooled, tmp_path) -> None:
             line |= {"held": [True, study > 0, True, False], "estimate": estimate, "width": [width] * 4}
             lines.append(json.dumps(line))
     path.write_text("\n".join(lines) + "\n")
-    glfm, alone = pooled.page(path).splitlines()[2:]
+    glfm, alone = pooled.page(path).splitlines()[4:]
     assert glfm.startswith("| additive | 200 | 4 | GLFM | 100.0% | 75.0% | 100.0% | 0.0% | +0.0, +0.9, ")
     assert glfm.endswith("| 0.50 |")
     assert alone.endswith("| 1.00 |")
