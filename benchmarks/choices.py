@@ -43,7 +43,7 @@ class Variant:
 
 
 # The choices were made while looking at the first mask of the tables of the comparison with other imputers.
-KNOWN, NEW = imputation.TUNED_ON, ("adult", "internet_usage")
+KNOWN, NEW = imputation.MODEL_TUNED_ON, ("adult", "internet_usage")
 VARIANTS = {
     "chosen": Variant("weighted", quantile=True, pool=True),
     "binary": Variant("binary", quantile=True, pool=True),

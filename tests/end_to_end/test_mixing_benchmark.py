@@ -117,7 +117,7 @@ def test_results_of_other_commits_or_sizes_are_not_mixed(modules, tmp_path):
 
 
 def test_tables_are_those_of_the_imputers_and_the_disorders(modules):
-    assert set(modules["tables"].REAL) == {*modules["imputation"].TUNED_ON, "nesarc_disorders"}
+    assert set(modules["tables"].REAL) == {*modules["imputation"].MODEL_TUNED_ON, "nesarc_disorders"}
 
 
 def test_tables_without_data_are_skipped_aloud(modules, monkeypatch):
