@@ -188,8 +188,14 @@ class NumberCells(Cells):
 
     def split(self) -> tuple[FloatArray, FloatArray]:
         means, sds = self._mixture
-        between = np.mean(self._weights * np.square(means - self._center[:, None]), axis=1)
-        return np.full(self.n_rows, np.mean(self._weights * sds * sds)), between
+        n_draws = len(self.locations)
+        between = (1.0 - self.share) ** 2 * means[:, :n_draws].var(
+            axis=1
+        )  # places seen are those of all draws
+        if self.seen is None:
+            return np.full(self.n_rows, np.mean(sds * sds)), between
+        squares = np.square(means - self._center[:, None]) + sds * sds
+        return np.mean(self._weights * squares, axis=1) - between, between
 
     def quantile(self, q: float) -> FloatArray:
         means, sds = self._mixture

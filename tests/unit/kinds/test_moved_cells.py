@@ -122,7 +122,9 @@ def test_numbers_that_were_seen_are_a_part_of_the_mixture():
     center = 0.7 * centers.mean() + 0.3 * PLACES.mean()
     variance = 0.7 * np.mean(sds**2 + centers**2) + 0.3 * np.mean(0.04 + PLACES**2) - center**2
     assert new.mean()[0] == pytest.approx(kind.link.forward(center))
-    assert sum(new.split())[0] == pytest.approx(variance)
+    noise, disagreement = new.split()
+    assert noise[0] + disagreement[0] == pytest.approx(variance)
+    assert disagreement[0] == pytest.approx(np.var(0.7 * centers))  # of the means under each draw
 
 
 @pytest.mark.parametrize("move", [MOVE, MIXED])
