@@ -6,7 +6,7 @@ weights that are fitted to cells that none of them has seen.
 
 - **Inputs without a leak.** What a hole of a row is filled with depends on the row's other cells, also on the
   cell that a learner is to predict. Trained on such a table a learner would trust filled cells too much, and
-  look better than it is. So the observed cells of the rows are hidden in turn, a fifth at a time, the rows
+  look better than it is. So the observed cells of the rows are hidden in turn, a tenth at a time, the rows
   are placed under some draws as if they were new, and what is then known of a row is what the learner reads
   to predict the cells that were hidden.
 - **Weights without a leak.** The model's own prediction of a hidden cell comes from the same placement, that
@@ -53,7 +53,8 @@ TREES = 25, 50  # of a forest, in each round, whose learners read what those of 
 MOST_ROWS = 3000  # that learners are trained on: it bounds the size of a forest, as `MOST_LEVELS` does
 MOST_LEVELS = 60  # of a column that is refined
 FEWEST_CELLS = 100  # observed, of a column that is refined
-_FOLDS, _DRAWS, _PASSES = 5, 10, 4  # parts that are hidden in turn, and how rows are placed without them
+_FOLDS, _DRAWS, _PASSES = 10, 8, 2  # parts that are hidden in turn, and how rows are placed without them
+_LINEAR_FOLDS = 5  # parts of cells without which linear learners guess them
 _LEAST_WEIGHT = 0.05  # of a learner that is kept
 _PURPOSE = 11  # of the random numbers
 
@@ -386,6 +387,7 @@ def _linear(kind: Kind, x: FloatArray, inputs: Inputs, turns: NDArray[np.intp]) 
         return Linear.of_levels(inputs[some], x[some], kind.n_levels)
 
     guess = np.empty((x.size, kind.n_levels if kind.learner == "levels" else 1))
+    turns = turns % _LINEAR_FOLDS
     for i in np.unique(turns):
         guess[turns == i] = trained(turns != i).guess(inputs[turns == i])
     return trained(np.ones(x.size, dtype=np.bool_)), guess
