@@ -111,8 +111,15 @@ def _averages(rows: pd.DataFrame) -> list[str]:
         values = pd.to_numeric(rows[measure]).groupby([rows["table"], rows["setting"]]).mean()
         value = values.groupby("table").mean().mean()
         digits = {"cover": 2, "fit_seconds": 0}.get(measure, 3)
-        out.append("" if np.isnan(value) else f"{value:.{digits}f}")
+        out.append(_shown(float(value), digits))
     return out
+
+
+def _shown(value: float, digits: int = 3) -> str:
+    """Return a number as text; a column whose remaining cells are all alike gives others no density to speak of."""
+    if np.isnan(value):
+        return ""
+    return f"{value:.{digits}f}" if value > -1000.0 else "under -1000"
 
 
 def _bold(method: str) -> str:
@@ -240,7 +247,7 @@ def winners(found: pd.DataFrame) -> list[str]:
                     f"{others[best]:.3f} {best}",
                 ]
             scores = here["log_score"].mean().astype(float)
-            cells += [f"{scores[m]:.3f}" if m in scores else "" for m in (OURS, "lace", CONSTANT)]
+            cells += [_shown(scores.get(m, np.nan)) for m in (OURS, "lace", CONSTANT)]
             lines.append(f"| {' | '.join(cells)} |")
     return lines
 
@@ -402,7 +409,8 @@ def _made(found: pd.DataFrame) -> str:
     """Return of which commits, on which days, this package's fits are."""
     if "commit" not in found:
         return "Their commits were not kept."
-    made = found.dropna(subset=["commit"]).drop_duplicates(["commit", "date"])
+    mine = found[found["method"] == OURS]
+    made = mine.dropna(subset=["commit"]).drop_duplicates(["commit", "date"])
     return f"This package at {' and '.join(f'`{c[:7]}` ({d})' for c, d in zip(made['commit'], made['date'], strict=True))}."
 
 

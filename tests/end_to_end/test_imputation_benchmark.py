@@ -202,3 +202,48 @@ def test_statements_follow_the_results(modules, tmp_path, monkeypatch, ours):
     assert "Gave up: lace on counties 10 %, counties 30 % (stopped after 1 s)." in page
     assert "Not installed: KNN, ridge chain, gcimpute, missForest, miceforest." in page
     assert figure.draw()[0].stat().st_size > 10_000
+
+
+def test_cells_hidden_by_their_own_value_count_apart(modules, tmp_path):
+    """Their coverage is a line of its own and blames no table; that of cells hidden by another value does."""
+    report = modules[2]
+    blamed = []
+    for by in ("own", "another"):
+        path = made_up(tmp_path / f"{by}.jsonl", 0.4)
+        lines = [json.loads(line) for line in path.read_text().splitlines()]
+        lines += [
+            {**line, "by": by, "cover": 0.5}
+            for line in lines
+            if line["method"] == "glfm" and line["percentage"] == 30
+        ]
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        found, _ = report.load(path)
+        blamed.append("on no table" not in "\n".join(report.places(found)))
+        last = report.coverage(found)[-1]
+        assert last.startswith("| *hidden by their own value") == (by == "own")
+        assert "0.50" in last or by == "another"
+    assert blamed == [False, True]
+
+
+def test_seconds_are_added_up_side_by_side(modules, tmp_path, monkeypatch):
+    report = modules[2]
+    monkeypatch.setattr(report, "TIMES", tmp_path / "none.jsonl")
+    assert report.times() == ["Not measured yet."]
+    seconds = {("prostate", "glfm"): 3.0, ("prostate", "trees chain"): 2.0, ("counties", "glfm"): 1.0}
+    seconds |= {("counties", "trees chain"): 6.0}
+    path = tmp_path / "times.jsonl"
+    path.write_text(
+        "".join(
+            json.dumps(
+                {"table": table, "method": method, "fit_seconds": spent, "commit": "a" * 40, "date": "today"}
+            )
+            + "\n"
+            for (table, method), spent in seconds.items()
+        )
+    )
+    monkeypatch.setattr(report, "TIMES", path)
+    assert report.times()[-3:] == [
+        "| prostate | 3.0 | 2.0 | 1.50 |",
+        "| counties | 1.0 | 6.0 | 0.17 |",
+        "| all | 4.0 | 8.0 | 0.50 |",
+    ]
