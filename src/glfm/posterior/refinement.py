@@ -357,7 +357,7 @@ def trained_forest(
     inputs = np.ascontiguousarray(inputs)
     trees, samples = [], []
     for _ in range(n_trees):
-        # A forest of scikit-learn takes twice as long around its trees as they take on some hundred rows.
+        # A forest of scikit-learn takes nearly as long around its trees as they take on some hundred rows.
         samples.append(rng.integers(x.size, size=x.size))
         times = np.bincount(samples[-1], minlength=x.size).astype(np.float64)
         state = int(rng.integers(2**31))
